@@ -1,0 +1,3 @@
+"""Ottla: a Kafka-compatible broker in Python. The map of this package is ARCHITECTURE.md."""
+
+__version__ = "0.1.0"

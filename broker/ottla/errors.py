@@ -1,0 +1,21 @@
+"""The two kinds of failure: KafkaError is an answer to a client, Refusal an answer to the person who starts a node.
+
+Anything else that is raised is a bug.
+"""
+
+from kio.schema.errors import ErrorCode as Code
+
+__all__ = ["Code", "KafkaError", "Refusal"]
+
+
+class KafkaError(Exception):
+    """An expected failure with Kafka's own code. `message` says what happened, to what, and what to do."""
+
+    def __init__(self, code: Code, message: str | None = None) -> None:
+        super().__init__(message or code.name)
+        self.code = code
+        self.message = message
+
+
+class Refusal(Exception):
+    """The node will not start, or will not go on: one sentence for the person at the terminal."""

@@ -1,0 +1,1 @@
+"""Partitions hosted by this broker: leadership, high watermark, waiters."""

@@ -1,0 +1,1 @@
+"""Logs on disk in Kafka's own file formats."""

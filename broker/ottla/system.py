@@ -1,0 +1,237 @@
+"""Time, chance, disk and threads as arguments: everything outside the process that a node touches.
+
+The real ones are here; a simulator passes its own. Code below `net` and `rpc` uses these and never `os`, `time`,
+`random` or `uuid4` directly.
+"""
+
+import asyncio
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from random import Random, SystemRandom
+from typing import Protocol, TypeVar
+
+__all__ = ["Buffer", "Clock", "Disk", "File", "RealClock", "RealDisk", "System", "Threads"]
+
+Buffer = bytes | bytearray | memoryview
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    def wall_ms(self) -> int:
+        """Milliseconds since the epoch: for timestamps of records and files."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back: for timeouts."""
+
+
+class File(Protocol):
+    """An open file. Every call may raise OSError; a failed `sync` must never be retried."""
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        """Write all buffers at the end, whole or not at all (a partial write is cut off again); the bytes written."""
+
+    def write_at(self, position: int, data: Buffer) -> None: ...
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end of the file. May block on the disk."""
+
+    def read_now(self, position: int, size: int) -> bytes | None:
+        """The same, if it is all in memory; None when the disk would have to be asked."""
+
+    def size(self) -> int: ...
+    def truncate(self, size: int) -> None: ...
+    def sync(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A file system. Paths are strings."""
+
+    def open(self, path: str, *, create: bool = False) -> File: ...
+    def read_file(self, path: str) -> bytes: ...
+    def replace_file(self, path: str, data: bytes) -> None:
+        """Write a whole file atomically and durably: temporary file, sync, rename, sync of the folder."""
+
+    def exists(self, path: str) -> bool: ...
+    def names(self, folder: str) -> list[str]:
+        """Sorted names in a folder."""
+
+    def modified_ms(self, path: str) -> int: ...
+    def make_folder(self, path: str) -> None:
+        """With parents; no error when it exists."""
+
+    def rename(self, old: str, new: str) -> None: ...
+    def remove(self, path: str) -> None:
+        """A file; no error when it is gone."""
+
+    def remove_folder(self, path: str) -> None:
+        """With everything in it; no error when it is gone."""
+
+    def sync_folder(self, path: str) -> None: ...
+    def free_bytes(self, path: str) -> int: ...
+    def total_bytes(self, path: str) -> int: ...
+
+
+class Threads(Protocol):
+    def run(self, work: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
+        """Run blocking work away from the loop."""
+
+
+class RealClock:
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class RealFile:
+    __slots__ = ("_end", "_fd", "path")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+        self._end = os.fstat(fd).st_size
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        total = sum(map(len, buffers))
+        try:
+            written = os.pwritev(self._fd, buffers, self._end)
+            while written < total:
+                written += os.pwrite(self._fd, b"".join(buffers)[written:], self._end + written)
+        except OSError:
+            os.ftruncate(self._fd, self._end)
+            raise
+        self._end += total
+        return total
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._fd, view, position)
+            view, position = view[written:], position + written
+        self._end = max(self._end, position)
+
+    def read(self, position: int, size: int) -> bytes:
+        data = os.pread(self._fd, size, position)
+        while len(data) < size and (more := os.pread(self._fd, size - len(data), position + len(data))):
+            data += more
+        return data
+
+    def read_now(self, position: int, size: int) -> bytes | None:
+        size = min(size, self._end - position)
+        if size <= 0:
+            return b""
+        buffer = bytearray(size)
+        try:
+            got = os.preadv(self._fd, [buffer], position, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError:  # a file system without RWF_NOWAIT
+            return self.read(position, size)
+        return bytes(buffer) if got == size else None
+
+    def size(self) -> int:
+        return self._end
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+        self._end = size
+
+    def sync(self) -> None:
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class RealDisk:
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return RealFile(path, os.open(path, flags, 0o644))
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def replace_file(self, path: str, data: bytes) -> None:
+        with open(path + ".tmp", "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".tmp", path)
+        self.sync_folder(os.path.dirname(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def names(self, folder: str) -> list[str]:
+        return sorted(os.listdir(folder))
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def make_folder(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: str) -> None:
+        try:
+            os.remove(path)
+        except FileNotFoundError:
+            pass
+
+    def remove_folder(self, path: str) -> None:
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            pass
+
+    def sync_folder(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def free_bytes(self, path: str) -> int:
+        return shutil.disk_usage(path).free
+
+    def total_bytes(self, path: str) -> int:
+        return shutil.disk_usage(path).total
+
+
+class RealThreads:
+    def __init__(self, threads_max: int) -> None:
+        self._pool = ThreadPoolExecutor(threads_max, thread_name_prefix="ottla-io")
+
+    def run(self, work: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
+        return asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    clock: Clock = field(default_factory=RealClock)
+    disk: Disk = field(default_factory=RealDisk)
+    random: Random = field(default_factory=SystemRandom)
+    threads: Threads = field(default_factory=lambda: RealThreads(threads_max=8))
+
+    def new_uuid(self) -> uuid.UUID:
+        """A random id whose base64 form does not begin with '-', as Kafka's tools require."""
+        while True:
+            candidate = uuid.UUID(int=self.random.getrandbits(128), version=4)
+            if not uuid_text(candidate).startswith("-"):
+                return candidate
+
+
+def uuid_text(value: uuid.UUID) -> str:
+    """Kafka's spelling of an id: 22 characters of URL-safe base64."""
+    import base64
+
+    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
