@@ -5,6 +5,7 @@ The real ones are here; a simulator passes its own. Code below `net` and `rpc` u
 """
 
 import asyncio
+import fcntl
 import os
 import shutil
 import time
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from random import Random, SystemRandom
 from typing import Protocol, TypeVar
 
-__all__ = ["Buffer", "Clock", "Disk", "File", "RealClock", "RealDisk", "System", "Threads"]
+__all__ = ["Buffer", "Clock", "Disk", "File", "Lock", "RealClock", "RealDisk", "System", "Threads"]
 
 Buffer = bytes | bytearray | memoryview
 T = TypeVar("T")
@@ -48,6 +49,12 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
+class Lock(Protocol):
+    """A file that this process alone holds, until `close` or its end."""
+
+    def close(self) -> None: ...
+
+
 class Disk(Protocol):
     """A file system. Paths are strings."""
 
@@ -74,6 +81,8 @@ class Disk(Protocol):
     def sync_folder(self, path: str) -> None: ...
     def free_bytes(self, path: str) -> int: ...
     def total_bytes(self, path: str) -> int: ...
+    def lock(self, path: str) -> Lock:
+        """Hold a file, made if need be. BlockingIOError when somebody else holds it."""
 
 
 class Threads(Protocol):
@@ -149,6 +158,16 @@ class RealFile:
         os.close(self._fd)
 
 
+class RealLock:
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
 class RealDisk:
     def open(self, path: str, *, create: bool = False) -> RealFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
@@ -205,6 +224,15 @@ class RealDisk:
 
     def total_bytes(self, path: str) -> int:
         return shutil.disk_usage(path).total
+
+    def lock(self, path: str) -> RealLock:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            raise
+        return RealLock(fd)
 
 
 class RealThreads:
