@@ -1,0 +1,8 @@
+"""Options and fixtures shared by every chapter of the tests."""
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--peer", choices=["ottla", "kafka"], default="ottla", help="which broker the compat tests judge")
+    parser.addoption("--kill-rounds", type=int, default=20, help="rounds of kill -9 under load, over all kill tests")

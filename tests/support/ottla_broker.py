@@ -1,0 +1,16 @@
+"""This project's broker, started as a user starts it."""
+
+import sys
+from pathlib import Path
+
+from support.process import BrokerProcess
+
+
+class OttlaBroker(BrokerProcess):
+    name = "ottla"
+
+    def command(self) -> list[str]:
+        settings = {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}", "node.id": "1", **self.settings}
+        overrides = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+        program = Path(sys.executable).parent / "ottla"
+        return [str(program), "serve", "--data-dir", str(self.data_dir), *overrides]
