@@ -229,6 +229,7 @@ class RealDisk:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind that Apache Kafka takes and respects
         except OSError:
             os.close(fd)
             raise
