@@ -1,0 +1,82 @@
+"""Which brokers hold which replicas. Pure.
+
+What a placement promises:
+- the first replica (the preferred leader) is an active broker, and leaders are even: counts differ by at most one;
+- a fenced broker is used only when there are not enough others;
+- no two replicas of a partition share a rack while another rack is free (brokers without a rack form one);
+- within that, the broker with the fewest replicas is next, so uneven racks still fill evenly inside.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+import msgspec
+
+from ottla.errors import Code, KafkaError
+
+__all__ = ["Candidate", "place"]
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    id: int
+    rack: str | None = None
+    active: bool = True
+
+
+def place(
+    candidates: Sequence[Candidate], *, partitions: int, replication_factor: int, random: Random
+) -> list[tuple[int, ...]]:
+    """One tuple of broker ids per partition, or KafkaError(INVALID_REPLICATION_FACTOR) in Kafka's words."""
+    _check(candidates, replication_factor)
+    brokers = random.sample(sorted(candidates, key=lambda each: each.id), len(candidates))
+    if len(brokers) == 1:
+        return [(brokers[0].id,)] * partitions
+    return _Placer(brokers).place(partitions, replication_factor)
+
+
+def _check(candidates: Sequence[Candidate], replication_factor: int) -> None:
+    if replication_factor <= 0:
+        reason = f"Invalid replication factor {replication_factor}: the replication factor must be positive."
+    elif not any(each.active for each in candidates):
+        reason = "All brokers are currently fenced."
+    elif replication_factor > len(candidates):
+        reason = (
+            f"The target replication factor of {replication_factor} cannot be reached because only "
+            f"{len(candidates)} broker(s) are registered."
+        )
+    else:
+        return
+    raise KafkaError(
+        Code.invalid_replication_factor, f"Unable to replicate the partition {replication_factor} time(s): {reason}"
+    )
+
+
+class _Placer:
+    def __init__(self, brokers: Sequence[Candidate]) -> None:
+        self._brokers = brokers
+        self._leaders = [position for position, each in enumerate(brokers) if each.active]
+        self._replicas = [0] * len(brokers)
+
+    def place(self, partitions: int, replication_factor: int) -> list[tuple[int, ...]]:
+        return [self._replicas_of(number, replication_factor) for number in range(partitions)]
+
+    def _replicas_of(self, number: int, replication_factor: int) -> tuple[int, ...]:
+        turn, position = divmod(number, len(self._leaders))
+        chosen = [self._leaders[position]]
+        while len(chosen) < replication_factor:
+            chosen.append(self._next(chosen, turn))
+        for each in chosen:
+            self._replicas[each] += 1
+        return tuple(self._brokers[each].id for each in chosen)
+
+    def _next(self, chosen: list[int], turn: int) -> int:
+        """The turn shifts who follows whom: a broker's followers are spread, so its death does not double one load."""
+        racks = [self._brokers[each].rack for each in chosen]
+        count, start = len(self._brokers), chosen[0] + 1 + turn
+
+        def cost(position: int) -> tuple[bool, int, int, int]:
+            broker = self._brokers[position]
+            distance = (position - start) % count
+            return not broker.active, racks.count(broker.rack), self._replicas[position], distance
+
+        return min((each for each in range(count) if each not in chosen), key=cost)

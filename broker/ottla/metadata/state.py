@@ -1,0 +1,85 @@
+"""The values an image is made of. Pure, immutable."""
+
+import uuid
+from collections.abc import Mapping
+
+import msgspec
+
+__all__ = [
+    "DIRECTORY_UNASSIGNED",
+    "NO_LEADER",
+    "Broker",
+    "ConfigResource",
+    "Listener",
+    "PartitionState",
+    "ResourceType",
+    "Topic",
+]
+
+NO_LEADER = -1
+# Kafka's reserved directory id: the broker has yet to say in which of its log dirs the replica lives (KIP-858).
+DIRECTORY_UNASSIGNED = uuid.UUID(int=0)
+
+ConfigResource = tuple[int, str]
+
+
+class ResourceType:
+    """Kafka's numbers for what a config belongs to."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+# gc=False: thousands of these live as long as the node, and none can be part of a cycle.
+class PartitionState(msgspec.Struct, frozen=True, gc=False):
+    index: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    directories: tuple[uuid.UUID, ...] = ()
+
+
+class Topic(msgspec.Struct, frozen=True, gc=False):
+    name: str
+    id: uuid.UUID
+    partitions: tuple[PartitionState, ...] = ()
+
+
+class Listener(msgspec.Struct, frozen=True, gc=False):
+    name: str
+    host: str
+    port: int
+    protocol: str = "PLAINTEXT"
+
+
+class Broker(msgspec.Struct, frozen=True):
+    """One registered broker. `epoch` is the version at which it registered; `features` maps names to (low, high)."""
+
+    id: int
+    epoch: int
+    incarnation: uuid.UUID
+    rack: str | None = None
+    listeners: tuple[Listener, ...] = ()
+    grpc_host: str = ""
+    grpc_port: int = 0
+    log_dirs: tuple[uuid.UUID, ...] = ()
+    features: Mapping[str, tuple[int, int]] = {}
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """May lead and be in sync."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    def directory_for_new_replica(self) -> uuid.UUID:
+        return self.log_dirs[0] if len(self.log_dirs) == 1 else DIRECTORY_UNASSIGNED
