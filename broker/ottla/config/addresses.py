@@ -1,0 +1,72 @@
+"""The addresses of a node, from its settings: where it listens, what it advertises, where the quorum is. Pure."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from ottla.config.endpoints import (
+    BadEndpoint,
+    Endpoint,
+    Voter,
+    parse_listeners,
+    parse_protocol_map,
+    parse_servers,
+    parse_voters,
+)
+from ottla.errors import Refusal
+
+__all__ = ["Addresses", "addresses"]
+
+
+Read = TypeVar("Read")
+
+
+class Addresses(NamedTuple):
+    listeners: tuple[Endpoint, ...]
+    advertised: tuple[Endpoint, ...]
+    controller_listeners: tuple[Endpoint, ...]
+    voters: tuple[Voter, ...]
+    bootstrap_servers: tuple[tuple[str, int], ...]
+
+
+def addresses(
+    texts: Mapping[str, str], origins: Mapping[str, str], values: Mapping[str, Any], *, hostname: str
+) -> Addresses:
+    """`texts` holds what was given, `values` all values, `origins` where each was given."""
+
+    def read(name: str, reader: Callable[..., Read], *more: object, **options: bool) -> Read:
+        try:
+            return reader(values[name] or "", *more, **options)
+        except BadEndpoint as refusal:
+            raise Refusal(
+                f"{origins.get(name, 'default')}: {name}={texts.get(name, values[name])}: {refusal}"
+            ) from None
+
+    controllers = _names(values["controller.listener.names"])
+    protocols = read("listener.security.protocol.map", parse_protocol_map)
+    if "listener.security.protocol.map" not in texts:  # as Kafka: a controller's listener needs no entry
+        protocols = dict.fromkeys(controllers, "PLAINTEXT") | protocols
+    listeners = read("listeners", parse_listeners, protocols)
+    told = read("advertised.listeners", parse_listeners, protocols, share_ports=True)
+    clients = tuple(endpoint for endpoint in listeners if endpoint.name not in controllers)
+    told = tuple(endpoint for endpoint in told if endpoint.name not in controllers)
+    return Addresses(
+        listeners=clients,
+        advertised=_advertised(clients, told, hostname),
+        controller_listeners=tuple(endpoint for endpoint in listeners if endpoint.name in controllers),
+        voters=read("controller.quorum.voters", parse_voters),
+        bootstrap_servers=read("controller.quorum.bootstrap.servers", parse_servers),
+    )
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip().upper() for part in (text or "").split(",") if part.strip())
+
+
+def _advertised(clients: tuple[Endpoint, ...], told: tuple[Endpoint, ...], hostname: str) -> tuple[Endpoint, ...]:
+    known = {endpoint.name for endpoint in clients}
+    if strangers := [endpoint.name for endpoint in told if endpoint.name not in known]:
+        raise Refusal(f"advertised.listeners names {strangers[0]}, which is not among listeners ({', '.join(known)})")
+    advertised = tuple(one if one.host else one.with_host(hostname) for one in told or clients)
+    if any(endpoint.host == "0.0.0.0" for endpoint in advertised):
+        raise Refusal("clients cannot connect to 0.0.0.0; set advertised.listeners to an address that they can reach")
+    return advertised

@@ -1,0 +1,41 @@
+"""Reads a server.properties file: the one place of this package that touches the machine."""
+
+import socket
+from collections.abc import Mapping
+
+from ottla.config.broker import BrokerConfig, configure
+from ottla.config.properties import parse_properties
+from ottla.errors import Refusal
+
+__all__ = ["load"]
+
+
+def load(path: str | None, overrides: Mapping[str, str], data_dir: str | None) -> BrokerConfig:
+    given: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    if path is not None:
+        for name, value, line in _read(path):
+            given[name], sources[name] = value, f"{path}, line {line}"
+    for name, value in overrides.items():
+        given[name], sources[name] = value, "--set"
+    if data_dir is not None:
+        given["log.dirs"], sources["log.dirs"] = data_dir, "--data-dir"
+    return configure(given, sources, hostname=socket.gethostname())
+
+
+def _read(path: str) -> list[tuple[str, str, int]]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        return [*parse_properties(_decode(data))]
+    except OSError as error:
+        raise Refusal(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise Refusal(f"{path}, {error}") from None
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:  # Java writes these files in Latin-1
+        return data.decode("latin-1")

@@ -1,0 +1,151 @@
+"""What values a setting allows, and how Kafka says that a value is not one of them. Pure.
+
+A rule renders as Kafka's documentation does (`[0,...]`) and `problem` gives the end of Kafka's sentence, or None.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = [
+    "NonEmpty",
+    "NonEmptyList",
+    "OneOf",
+    "Range",
+    "RangeOr",
+    "Rule",
+    "SomeOf",
+    "ThrottledReplicas",
+    "at_least",
+    "between",
+    "one_of",
+    "some_of",
+]
+
+Number = int | float
+
+
+class Rule(Protocol):
+    def problem(self, value: object) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    low: Number | None = None
+    high: Number | None = None
+
+    def problem(self, value: object) -> str | None:
+        assert isinstance(value, int | float)
+        if self.low is not None and value < self.low:
+            return f"Value must be at least {self.low}"
+        if self.high is not None and value > self.high:
+            return f"Value must be no more than {self.high}"
+        return None
+
+    def __str__(self) -> str:
+        ends = [str(end) for end in (self.low, "...", self.high) if end is not None]
+        return f"[{','.join(ends)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeOr:
+    """A range and one value beside it, such as a compression level or -1."""
+
+    low: int
+    high: int
+    other: int
+
+    def problem(self, value: object) -> str | None:
+        assert isinstance(value, int)
+        if value == self.other or self.low <= value <= self.high:
+            return None
+        return f"Value must be between {self.low} and {self.high} or equal to {self.other}"
+
+    def __str__(self) -> str:
+        return f"[{self.low},...,{self.high}] or {self.other}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    names: tuple[str, ...]
+    ignore_case: bool = False
+
+    def problem(self, value: object) -> str | None:
+        text = str(value).upper() if self.ignore_case else str(value)
+        if text in self.names:
+            return None
+        kind = " (case insensitive)" if self.ignore_case else ""
+        return f"String must be one of{kind}: {', '.join(self.names)}"
+
+    def __str__(self) -> str:
+        return ("(case insensitive) " if self.ignore_case else "") + f"[{', '.join(self.names)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class SomeOf:
+    """A list whose every item is one of the names."""
+
+    names: tuple[str, ...]
+
+    def problem(self, value: object) -> str | None:
+        assert isinstance(value, tuple)
+        return next((OneOf(self.names).problem(item) for item in value if item not in self.names), None)
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.names)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class NonEmpty:
+    def problem(self, value: object) -> str | None:
+        return "String must be non-empty" if value == "" else None
+
+    def __str__(self) -> str:
+        return "non-empty string"
+
+
+@dataclass(frozen=True, slots=True)
+class NonEmptyList:
+    """Kafka's own default breaks this rule, so an empty list means unset and passes."""
+
+    def problem(self, value: object) -> str | None:
+        return None
+
+    def __str__(self) -> str:
+        return "non-empty list"
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottledReplicas:
+    FORM = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+    def problem(self, value: object) -> str | None:
+        assert isinstance(value, tuple)
+        if all(re.fullmatch(r"[0-9]+:[0-9]+", item) for item in value) or (value and value[0] in ("*", "none")):
+            return None
+        return f"must be the literal '*' or a list of replicas in the following format: {self.FORM}"
+
+    def __str__(self) -> str:
+        return self.FORM
+
+
+def at_least(low: Number) -> Range:
+    return Range(low)
+
+
+def between(low: Number, high: Number) -> Range:
+    return Range(low, high)
+
+
+def one_of(*names: str, ignore_case: bool = False) -> OneOf:
+    return OneOf(names, ignore_case)
+
+
+def some_of(*names: str) -> SomeOf:
+    return SomeOf(names)
+
+
+def quoted_list(value: Sequence[str]) -> str:
+    """Java's way to print a list, which Kafka's messages show."""
+    return f"[{', '.join(value)}]"

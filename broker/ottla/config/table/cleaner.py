@@ -1,0 +1,45 @@
+"""Compaction."""
+
+# fmt: off
+from ottla.config.table.words import (
+    BOOLEAN,
+    CLUSTER_WIDE,
+    DAY_MS,
+    DOUBLE,
+    DOUBLE_MAX,
+    INT,
+    KIB,
+    LONG,
+    LONG_MAX,
+    MEDIUM,
+    MIB,
+    Setting,
+    at_least,
+    between,
+    broker,
+)
+
+SETTINGS: tuple[Setting, ...] = (
+    broker("log.cleaner.enable", BOOLEAN, True, MEDIUM,
+           doc="Run compaction. Without it compacted topics grow for ever."),
+    broker("log.cleaner.threads", INT, 1, MEDIUM, valid=at_least(0), mode=CLUSTER_WIDE,
+           doc="Partitions compacted at the same time."),
+    broker("log.cleaner.backoff.ms", LONG, 15_000, MEDIUM, valid=at_least(0), mode=CLUSTER_WIDE,
+           doc="Sleep when nothing is dirty enough."),
+    broker("log.cleaner.dedupe.buffer.size", LONG, 128 * MIB, MEDIUM, mode=CLUSTER_WIDE,
+           doc="Memory for the map of keys, over all cleaner threads."),
+    broker("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, MEDIUM, mode=CLUSTER_WIDE,
+           doc="How full the map of keys may get before a pass stops."),
+    broker("log.cleaner.io.buffer.size", INT, 512 * KIB, MEDIUM, valid=at_least(0), mode=CLUSTER_WIDE,
+           doc="Memory for reading and writing while compacting."),
+    broker("log.cleaner.io.max.bytes.per.second", DOUBLE, DOUBLE_MAX, MEDIUM, mode=CLUSTER_WIDE,
+           doc="Throttle: bytes read and written by compaction per second."),
+    broker("log.cleaner.delete.retention.ms", LONG, DAY_MS, MEDIUM, valid=at_least(0), mode=CLUSTER_WIDE,
+           doc="How long tombstones stay."),
+    broker("log.cleaner.max.compaction.lag.ms", LONG, LONG_MAX, MEDIUM, valid=at_least(1), mode=CLUSTER_WIDE,
+           doc="Compact a record at the latest after this long."),
+    broker("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, MEDIUM, valid=between(0, 1), mode=CLUSTER_WIDE,
+           doc="Share of the log that must be dirty before compaction."),
+    broker("log.cleaner.min.compaction.lag.ms", LONG, 0, MEDIUM, valid=at_least(0), mode=CLUSTER_WIDE,
+           doc="A record stays uncompacted at least this long."),
+)
