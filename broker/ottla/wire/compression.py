@@ -100,9 +100,9 @@ def _unsnappy(data: _Data, size_bytes_max: int) -> bytes:
     """Java frames snappy in blocks (xerial); librdkafka writes one raw block. Both arrive."""
     view = memoryview(data)
     if view[:8] != _XERIAL_MAGIC:
-        return _unsnappy_block(view, size_bytes_max)
+        return _unsnappy_block(view, size_bytes_max, so_far=0)
     blocks: list[bytes] = []
-    room = size_bytes_max
+    total = 0
     position = 0
     while position < len(view):
         if view[position : position + 8] == _XERIAL_MAGIC:  # streams may be concatenated
@@ -114,14 +114,14 @@ def _unsnappy(data: _Data, size_bytes_max: int) -> bytes:
         (length,) = _LENGTH.unpack_from(view, position)
         if length <= 0 or start + length > len(view):
             raise _corrupt(f"a snappy frame claims {length} bytes, {len(view) - start} remain")
-        blocks.append(_unsnappy_block(view[start : start + length], room))
-        room -= len(blocks[-1])
+        blocks.append(_unsnappy_block(view[start : start + length], size_bytes_max, so_far=total))
+        total += len(blocks[-1])
         position = start + length
     return b"".join(blocks)
 
 
-def _unsnappy_block(block: memoryview, size_bytes_max: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(block) > size_bytes_max:  # the codec would allocate what is claimed
+def _unsnappy_block(block: memoryview, size_bytes_max: int, *, so_far: int) -> bytes:
+    if so_far + cramjam.snappy.decompress_raw_len(block) > size_bytes_max:  # the codec would allocate what is claimed
         raise _too_large(size_bytes_max)
     return bytes(cramjam.snappy.decompress_raw(block))
 

@@ -29,8 +29,8 @@ class Record(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]] = ()
 
 
-# Where a record lies in its payload: start, end, timestamp delta, offset delta, key start, key length, value start, value
-# length. A negative length is null. A plain tuple, because a named one costs as much as all the rest of finding it.
+# Where a record lies in its payload: start, end, timestamp delta, offset delta, key start, key length, value start,
+# value length. A negative length is null. A plain tuple: a named one costs as much as all the rest of finding it.
 Span = tuple[int, int, int, int, int, int, int, int]
 
 
