@@ -8,8 +8,8 @@ import binascii
 import uuid
 from dataclasses import dataclass
 
+from ottla.config.properties import parse_properties, render_property
 from ottla.errors import Refusal
-from ottla.storage import properties
 from ottla.system import Disk, Lock, uuid_text
 
 __all__ = ["METADATA_FOLDER", "DirectoryMeta", "lock", "read_meta", "read_topic_id", "write_meta", "write_topic_id"]
@@ -43,8 +43,9 @@ def read_meta(disk: Disk, folder: str) -> DirectoryMeta | None:
     path = f"{folder}/{META}"
     if not disk.exists(path):
         return None
-    values = properties.decode(disk.read_file(path).decode("utf-8", "replace"))
+    text = disk.read_file(path).decode("utf-8", "replace")
     try:
+        values = {one.name: one.value for one in parse_properties(text)}
         if values["version"] != "1":
             raise ValueError(f"version is {values['version']}, expected 1")
         return DirectoryMeta(
@@ -65,7 +66,8 @@ def write_meta(disk: Disk, folder: str, meta: DirectoryMeta) -> None:
         "node.id": str(meta.node_id),
         "version": "1",
     }
-    disk.replace_file(f"{folder}/{META}", properties.encode(values).encode())
+    lines = [render_property(name, value) for name, value in values.items()]
+    disk.replace_file(f"{folder}/{META}", ("\n".join(lines) + "\n").encode())
 
 
 def refuse_kafka(disk: Disk, folder: str) -> None:
