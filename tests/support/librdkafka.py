@@ -79,7 +79,8 @@ def read(bootstrap: str, topic: str, partition: int = 0, *, start: int = OFFSET_
 
 def make_consumer(bootstrap: str, **settings: Any) -> Consumer:
     base = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
-    return Consumer({**base, "check.crcs": True, **dotted(settings)})
+    # A short wait makes the end of a partition known soon.
+    return Consumer({**base, "check.crcs": True, "fetch.wait.max.ms": 50, **dotted(settings)})
 
 
 def read_to_end(consumer: Consumer) -> list[Message]:

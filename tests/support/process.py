@@ -1,5 +1,6 @@
 """A broker as a child process: the same handle for Apache Kafka and for Ottla."""
 
+import atexit
 import os
 import signal
 import subprocess
@@ -36,6 +37,7 @@ class BrokerProcess(ABC):
         self.port = free_port()
         self.settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self.close)
 
     @property
     def bootstrap(self) -> str:
