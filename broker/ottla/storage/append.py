@@ -1,0 +1,141 @@
+"""Appending to a log, as its leader or as a follower. On the event loop; synchronous; one write per batch."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.errors import Code, KafkaError
+from ottla.storage.producers import end_marker
+from ottla.storage.settings import LogSettings
+from ottla.system import Buffer
+from ottla.wire.batch import HEADER_BYTES, OVERHEAD_BYTES, STAMP_BYTES, Batch, crc_matches, iterate, stamp
+from ottla.wire.batch import stamp_append_time as stamp_time
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+__all__ = ["Appended", "append", "append_replicated"]
+
+NO_TIMESTAMP = -1
+
+
+class Appended(NamedTuple):
+    """Where a batch went. `log_append_time` is -1 unless the log sets it; `must_flush`: flush.messages is reached."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time: int
+    start_offset: int
+    duplicate: bool
+    must_flush: bool
+
+
+def append(log: "Log", batch: Batch, *, leader_epoch: int, from_client: bool) -> Appended:
+    settings = log.settings
+    size = batch.length + OVERHEAD_BYTES
+    base_offset = log.end_offset
+    now_ms = log.clock.wall_ms()
+    _check_size(log, size)
+    if from_client:
+        _check_timestamps(batch, settings, now_ms)
+    if batch.producer_id >= 0:
+        if batch.is_control and (marker := end_marker(batch)):
+            log.producers.check_marker(batch, marker)
+        earlier = log.producers.check(batch, offset=base_offset, from_client=from_client)
+        if earlier is not None:
+            _, _, first, last, timestamp = earlier
+            return Appended(first, last, timestamp, log.start_offset, True, False)
+    if settings.append_time:
+        max_timestamp = append_time = now_ms
+        head = stamp_time(batch, base_offset=base_offset, leader_epoch=leader_epoch, now_ms=now_ms)
+        body = memoryview(batch.data)[HEADER_BYTES:]
+    else:
+        max_timestamp, append_time = batch.max_timestamp, NO_TIMESTAMP
+        head = stamp(batch, base_offset=base_offset, leader_epoch=leader_epoch)
+        body = memoryview(batch.data)[STAMP_BYTES:]
+    last_offset = base_offset + batch.last_offset_delta
+    segment = log.active
+    if segment.must_roll(
+        size=size, last_offset=last_offset, max_timestamp=max_timestamp, now_ms=now_ms, settings=settings
+    ):
+        segment = log.roll()
+    segment.append(
+        [head, body],
+        size=size,
+        last_offset=last_offset,
+        max_timestamp=max_timestamp,
+        interval=settings.index_interval_bytes,
+    )
+    log.end_offset = last_offset + 1
+    if leader_epoch != log.epochs.latest:
+        log.epochs.assign(leader_epoch, base_offset)
+    log.producers.update(batch, base_offset=base_offset, timestamp=max_timestamp)
+    must_flush = last_offset + 1 - log.flushed_offset >= settings.flush_messages
+    return Appended(base_offset, last_offset, append_time, log.start_offset, False, must_flush)
+
+
+def _check_size(log: "Log", size: int) -> None:
+    settings = log.settings
+    if size > settings.max_message_bytes:
+        raise KafkaError(
+            Code.message_too_large,
+            f"The record batch size in the append to {log.topic_partition} is {size} bytes which exceeds the maximum "
+            f"configured value of {settings.max_message_bytes}.",
+        )
+    if size > settings.segment_bytes:
+        raise KafkaError(
+            Code.record_list_too_large,
+            f"Message batch size is {size} bytes in append to partition {log.topic_partition}, which exceeds the "
+            f"maximum configured segment size of {settings.segment_bytes}.",
+        )
+
+
+def _check_timestamps(batch: Batch, settings: LogSettings, now_ms: int) -> None:
+    """By the header: its two timestamps bound those of a batch whose records are in order of time."""
+    if batch.timestamp_type:
+        raise KafkaError(
+            Code.invalid_timestamp, "Invalid timestamp type: producer should not set timestamp type to LogAppendTime."
+        )
+    if settings.append_time:
+        return
+    earliest, latest = now_ms - settings.timestamp_before_max_ms, now_ms + settings.timestamp_after_max_ms
+    for timestamp in (batch.max_timestamp, batch.base_timestamp):
+        if not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP:
+            raise KafkaError(
+                Code.invalid_timestamp,
+                f"Timestamp {timestamp} of a message is out of range. The timestamp should be within "
+                f"[{earliest}, {latest}]",
+            )
+
+
+def append_replicated(log: "Log", data: Buffer) -> None:
+    for batch in iterate(data):
+        _append_stamped(log, batch)
+
+
+def _append_stamped(log: "Log", batch: Batch) -> None:
+    if not crc_matches(batch):
+        raise KafkaError(Code.corrupt_message, f"{batch!r} from the leader of {log.topic_partition} has a wrong CRC")
+    if batch.base_offset < log.end_offset or batch.last_offset_delta < 0:
+        raise KafkaError(
+            Code.corrupt_message,
+            f"Unexpected offset in append to {log.topic_partition}: {batch!r} does not follow the end {log.end_offset}",
+        )
+    settings, segment, last_offset = log.settings, log.active, batch.last_offset
+    if segment.must_roll(
+        size=batch.size,
+        last_offset=last_offset,
+        max_timestamp=batch.max_timestamp,
+        now_ms=log.clock.wall_ms(),
+        settings=settings,
+    ):
+        segment = log.roll(batch.base_offset)
+    segment.append(
+        [batch.data],
+        size=batch.size,
+        last_offset=last_offset,
+        max_timestamp=batch.max_timestamp,
+        interval=settings.index_interval_bytes,
+    )
+    log.end_offset = last_offset + 1
+    if batch.leader_epoch > log.epochs.latest:
+        log.epochs.assign(batch.leader_epoch, batch.base_offset)
+    log.producers.update(batch, base_offset=batch.base_offset, timestamp=batch.max_timestamp)

@@ -1,0 +1,82 @@
+"""A bounded number of open files, opened when first used.
+
+A Handle stands for one file by its path; its `opened` is None until somebody needs it and again after eviction. An
+evicted file is not closed there and then: it is only let go, and the last one who still holds its OpenFile closes it
+by dropping it. So the loop and the threads use files without a lock and never meet a closed or reused descriptor;
+hold the OpenFile in a local variable for as long as its `file` is used.
+"""
+
+from threading import Lock
+
+from ottla.system import Disk, File
+
+__all__ = ["FileCache", "Handle", "OpenFile"]
+
+
+class OpenFile:
+    """Closes its file when the last reference goes."""
+
+    __slots__ = ("file",)
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+
+    def __del__(self) -> None:
+        self.file.close()
+
+
+class Handle:
+    """One file that may be open or not. `recent` is set by every use and spares it from the next eviction."""
+
+    __slots__ = ("opened", "path", "recent")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.opened: OpenFile | None = None
+        self.recent = False
+
+
+class FileCache:
+    """Keeps at most `limit` files open, by second chance: an approximation of LRU that costs a use one attribute."""
+
+    def __init__(self, disk: Disk, limit: int) -> None:
+        assert limit > 0
+        self.disk = disk
+        self._limit = limit
+        self._lock = Lock()
+        self._handles: dict[Handle, None] = {}  # those with an open file, longest spared first
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    def open(self, handle: Handle, *, create: bool = False) -> OpenFile:
+        """The handle's open file, for use now. Any thread."""
+        handle.recent = True
+        if opened := handle.opened:
+            return opened
+        with self._lock:
+            if opened := handle.opened:
+                return opened
+            opened = OpenFile(self.disk.open(handle.path, create=create))
+            self._evict(self._limit - 1)
+            handle.opened = opened
+            self._handles[handle] = None
+            return opened
+
+    def forget(self, handle: Handle) -> None:
+        """Let the file go: before it is replaced by another under the same path, or when it is no longer wanted."""
+        with self._lock:
+            self._handles.pop(handle, None)
+            handle.opened = None
+
+    def _evict(self, limit: int) -> None:
+        spared = len(self._handles)
+        while len(self._handles) > limit:
+            handle = next(iter(self._handles))
+            del self._handles[handle]
+            if handle.recent and spared > 0:
+                handle.recent = False
+                self._handles[handle] = None
+                spared -= 1
+            else:
+                handle.opened = None

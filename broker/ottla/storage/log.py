@@ -1,0 +1,284 @@
+"""A partition's log: segments in a folder, in Kafka's own formats.
+
+Who may call what: the event loop alone changes a log (append, roll, truncate, retention). Threads may at the same
+time run `read_cold`, `offset_for_timestamp`, `max_timestamp`, `expired_segments` and one `flush`. No lock guards
+this: `segments` is a tuple that every change replaces, a segment's `size` moves only after its bytes are written,
+open files are kept by reference until their last user drops them, and what a flush finds changed under it
+(`_truncations`) it does not claim.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from threading import Lock
+
+from ottla.storage import append, read, recovery, replace, retention, snapshots, timestamps
+from ottla.storage.append import Appended
+from ottla.storage.epochs import EPOCHS_FILE, LeaderEpochs
+from ottla.storage.files import FileCache
+from ottla.storage.producers import Producers
+from ottla.storage.segment import Segment, sync_path
+from ottla.storage.settings import LogSettings
+from ottla.storage.timestamps import TimestampOffset
+from ottla.system import Buffer, System
+from ottla.wire.batch import Batch
+
+__all__ = ["Appended", "Log", "TimestampOffset"]
+
+INDEXES_KEPT_MAX = 4  # of sealed segments, per log: readers of old data come back to the same few
+
+
+class Log:
+    """Invariants: start_offset <= end_offset; flushed_offset <= end_offset; the last segment is the active one."""
+
+    def __init__(self, folder: str, *, settings: LogSettings, system: System, files: FileCache) -> None:
+        self.folder = folder
+        self.topic_partition = folder.rstrip("/").rpartition("/")[2]
+        self.settings = settings
+        self.system = system
+        self.clock = system.clock
+        self.disk = system.disk
+        self.files = files
+        self.segments: tuple[Segment, ...] = ()
+        self.active: Segment
+        self.start_offset = 0
+        self.end_offset = 0
+        self.flushed_offset = 0
+        self.producers = Producers(self.topic_partition)
+        self.epochs = LeaderEpochs(f"{folder}/{EPOCHS_FILE}")
+        self.snapshot_offset = 0  # of the newest producer snapshot
+        self.doomed: list[tuple[int, str]] = []  # (when to remove it, path)
+        self._unsynced: list[str] = []  # snapshots that the next flush makes durable
+        self._folder_changed = False
+        self._truncations = 0
+        self._flush_failure: OSError | None = None
+        self._kept: list[Segment] = []
+        self._kept_lock = Lock()
+
+    @classmethod
+    def open(
+        cls,
+        folder: str,
+        *,
+        settings: LogSettings,
+        system: System,
+        files: FileCache,
+        clean: bool,
+        log_start: int = 0,
+        recovery_point: int = 0,
+    ) -> "Log":
+        """Open or create. Blocking. OSError when a file cannot be read: nothing is changed then.
+
+        Unless the last stop was clean, segments from the recovery point on are verified, and the log ends before the
+        first byte that is not a sound batch.
+        """
+        log = cls(folder, settings=settings, system=system, files=files)
+        recovery.load(log, clean=clean, log_start=log_start, recovery_point=recovery_point)
+        return log
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """As if all were replicated; `producers.last_stable_offset` takes the true high watermark."""
+        return self.producers.last_stable_offset(self.end_offset)
+
+    # Appending and reading
+
+    def append(self, batch: Batch, *, leader_epoch: int, from_client: bool = True) -> Appended:
+        """Append a checked batch as leader. A refused or failed one (KafkaError, OSError) leaves nothing behind."""
+        return append.append(self, batch, leader_epoch=leader_epoch, from_client=from_client)
+
+    def append_replicated(self, data: Buffer) -> None:
+        """Append batches as the leader stamped them; their offsets must not go back. Those before a bad one stay."""
+        append.append_replicated(self, data)
+
+    def read(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes | None:
+        """Whole batches from the one that holds `start`, all below `end`; b"" when there are none.
+
+        At most `size_bytes_max`, save that `whole_first` gives the first batch in any case. OFFSET_OUT_OF_RANGE. None
+        when the disk would have to be asked: then call `read_cold` with the same arguments in a thread.
+        """
+        return read.read(self, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+
+    def read_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes:
+        return read.read_cold(self, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record with this timestamp or a later one. Blocking."""
+        return timestamps.offset_for_timestamp(self, timestamp)
+
+    def max_timestamp(self) -> TimestampOffset | None:
+        """The record with the largest timestamp. Blocking."""
+        return timestamps.max_timestamp(self)
+
+    def segments_from(self, offset: int) -> Sequence[Segment]:
+        """The segment that holds this offset and those after it."""
+        segments = self.segments
+        if offset >= segments[-1].base_offset:
+            return segments[-1:]
+        return segments[max(0, bisect_right(segments, offset, key=_base_offset) - 1) :]
+
+    def keep_index(self, segment: Segment) -> None:
+        """Load a sealed segment's index and keep it for a while, at the expense of one not asked for lately."""
+        segment.load_index()
+        with self._kept_lock:
+            kept = [other for other in self._kept if other is not segment]
+            for other in kept[: -INDEXES_KEPT_MAX + 1]:
+                other.unload()
+            self._kept = [*kept[-INDEXES_KEPT_MAX + 1 :], segment]
+
+    # Rolling, flushing, closing
+
+    def roll(self, base_offset: int | None = None) -> Segment:
+        """Begin a new segment, at the log's end unless told otherwise. An active one that begins there stays."""
+        base = self.end_offset if base_offset is None else base_offset
+        active = self.active
+        if active.base_offset == base:
+            return active
+        active.write_indexes()
+        segment = self.new_segment(base)
+        if active.size == 0:
+            self.segments = self.segments[:-1]
+            retention.doom(self, [active])
+        active.sealed = True
+        self.segments = (*self.segments, segment)
+        self.active = segment
+        self.keep_index(active)
+        self.producers.end_offset = base
+        self.write_snapshot()
+        return segment
+
+    def new_segment(self, base_offset: int) -> Segment:
+        jitter_max = min(self.settings.segment_jitter_ms, self.settings.segment_ms)
+        jitter = self.system.random.randrange(jitter_max) if jitter_max > 0 else 0
+        now_ms = self.clock.wall_ms()
+        segment = Segment(self.folder, base_offset, files=self.files, created_ms=now_ms, jitter_ms=jitter)
+        segment.create()
+        self._folder_changed = True
+        return segment
+
+    def write_snapshot(self) -> None:
+        """Keep the producers as they are at this offset, unless that was done already."""
+        offset = self.producers.end_offset
+        if offset > self.snapshot_offset:
+            path = snapshots.write(self.disk, self.folder, offset, self.producers.by_id.values())
+            self._unsynced.append(path)
+            self._folder_changed = True
+            self.snapshot_offset = offset
+
+    def flush(self) -> int:
+        """Make everything up to the present end durable, and say how far the log now is. Blocking; in a thread.
+
+        Data first, then indexes of sealed segments, snapshots and epochs, so that recovery finds all it needs below
+        the point returned. The active segment's indexes can wait: recovery rebuilds the segment of that point anyway.
+        A failed fsync may have dropped pages for good, so the failure is final: every later call raises it again.
+        """
+        if self._flush_failure is not None:
+            raise self._flush_failure
+        try:
+            return self._flush()
+        except OSError as failure:
+            self._flush_failure = failure
+            raise
+
+    def _flush(self) -> int:
+        truncations, end, flushed = self._truncations, self.end_offset, self.flushed_offset
+        for segment in self.segments:
+            if segment.next_offset > flushed:
+                self._sync(segment)
+        while self._unsynced:
+            path = self._unsynced.pop()
+            if self.disk.exists(path):
+                sync_path(self.disk, path)
+        self.epochs.save(self.disk)
+        if self._folder_changed:
+            self._folder_changed = False
+            self.disk.sync_folder(self.folder)
+        if truncations == self._truncations and end > self.flushed_offset:
+            self.flushed_offset = end
+        return self.flushed_offset
+
+    def _sync(self, segment: Segment) -> None:
+        try:
+            segment.sync()
+        except FileNotFoundError:
+            if segment in self.segments:  # otherwise it was deleted meanwhile
+                raise
+
+    def close(self, clean: bool = True) -> None:
+        """Leave files that a clean `open` trusts without a scan; if not `clean`, just let go of them. Blocking."""
+        if clean:
+            self.active.write_indexes()
+            self.write_snapshot()
+            if self.flushed_offset < self.end_offset or self._folder_changed or self._unsynced:
+                self.flush()
+            self.epochs.save(self.disk)
+        for segment in self.segments:
+            self.files.forget(segment.handle)
+
+    # Cutting off either end
+
+    def truncate_to(self, offset: int) -> None:
+        """Let the log end at `offset`, or before the batch that holds it. Producers and epochs go back with it."""
+        if offset >= self.end_offset:
+            return
+        if offset < self.segments[0].base_offset:
+            self.truncate_fully(offset)
+            return
+        self._truncations += 1
+        dropped = [segment for segment in self.segments if segment.base_offset > offset]
+        self.segments = self.segments[: len(self.segments) - len(dropped)]
+        self.active = self.segments[-1]
+        self.active.truncate(offset)
+        retention.doom(self, dropped)
+        self._end_at(self.active.next_offset)
+        self.start_offset = min(self.start_offset, self.end_offset)
+        recovery.rebuild_producers(self)
+
+    def truncate_fully(self, offset: int) -> None:
+        """Drop everything and begin anew at `offset`."""
+        self._truncations += 1
+        dropped, self.segments = self.segments, ()
+        retention.doom(self, dropped)
+        self.active = self.new_segment(offset)
+        self.segments = (self.active,)
+        self.epochs.clear()
+        self._end_at(offset)
+        self.start_offset = offset
+        recovery.rebuild_producers(self)
+
+    def _end_at(self, offset: int) -> None:
+        self.end_offset = offset
+        self.flushed_offset = min(self.flushed_offset, offset)
+        self.epochs.truncate_end(offset)
+        self.snapshot_offset = 0
+
+    def advance_start(self, offset: int) -> None:
+        """Let the log begin at `offset` if it began before, and drop segments wholly below. OFFSET_OUT_OF_RANGE."""
+        retention.advance_start(self, offset)
+
+    def expired_segments(self, now_ms: int, high_watermark: int) -> list[Segment]:
+        """Those that retention would delete now, oldest first. Blocking the first time; in a thread."""
+        return retention.expired_segments(self, now_ms, high_watermark)
+
+    def delete_expired(self, now_ms: int, high_watermark: int) -> list[Segment]:
+        """Delete them: renamed now, removed by `purge` after file.delete.delay.ms."""
+        return retention.delete_expired(self, now_ms, high_watermark)
+
+    def purge(self, now_ms: int) -> None:
+        """Remove the files of deleted segments whose time has come."""
+        retention.purge(self, now_ms)
+
+    def prepare(self, base_offset: int) -> Segment:
+        """Index `<base_offset>.log.cleaned` and make it durable, for `replace`. Blocking; in a thread."""
+        return replace.prepare(self, base_offset)
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """Swap a prepared segment in for these, safe against a crash at any point."""
+        replace.replace(self, old, new)
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

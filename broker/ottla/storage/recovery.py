@@ -1,0 +1,151 @@
+"""Opening a log: leftovers of interrupted work, verification after an unclean stop, producers and epochs. Blocking."""
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from ottla.storage import names, retention, snapshots
+from ottla.storage.epochs import LeaderEpochs
+from ottla.storage.segment import Segment
+from ottla.wire.batch import Batch
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+__all__ = ["load", "rebuild_producers"]
+
+
+def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> None:
+    log.disk.make_folder(log.folder)
+    _finish_swaps(log)
+    bases = _segment_bases(log)
+    _load_epochs(log)
+    log.segments = tuple(_open_segments(log, bases, flushed_to=None if clean else recovery_point))
+    if log.segments and log.segments[-1].next_offset < log_start:  # all of it was deleted already
+        retention.doom(log, log.segments)
+        log.segments = ()
+    if not log.segments:
+        log.segments = (log.new_segment(log_start),)
+    log.active = log.segments[-1]
+    log.end_offset = log.active.next_offset
+    log.start_offset = max(log_start, log.segments[0].base_offset)
+    log.flushed_offset = log.end_offset if clean else min(recovery_point, log.end_offset)
+    if log.epochs.latest < 0:
+        _find_epochs(log)
+    log.epochs.truncate_end(log.end_offset)
+    log.epochs.truncate_start(log.start_offset)
+    _remove_stray_snapshots(log)
+    rebuild_producers(log)
+
+
+def _finish_swaps(log: "Log") -> None:
+    """Drop what was unfinished (.cleaned) or unwanted (.deleted), and put a finished .swap in its place."""
+    disk, folder = log.disk, log.folder
+    found = {name: offset for name in disk.names(folder) if (offset := names.offset_of(name)) is not None}
+    cleaned = [offset for name, offset in found.items() if name.endswith(names.CLEANED)]
+    for name, offset in found.items():
+        # Beside a .cleaned file of the same offset the .swap is not complete, and the old segments still are.
+        unfinished = name.endswith(names.SWAP) and offset >= min(cleaned, default=offset + 1)
+        if name.endswith((names.CLEANED, names.DELETED)) or unfinished:
+            disk.remove(f"{folder}/{name}")
+    swaps = [name for name in disk.names(folder) if name.endswith(names.SWAP)]
+    for name in swaps:
+        if name.endswith(names.LOG + names.SWAP):
+            _remove_covered(log, found[name])
+    for name in swaps:
+        disk.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(names.SWAP)}")
+    if swaps:
+        disk.sync_folder(folder)
+
+
+def _remove_covered(log: "Log", base: int) -> None:
+    """Remove the segments that a .swap file replaces: those that begin where its offsets are."""
+    swap = Segment(log.folder, base, files=log.files, created_ms=0, suffix=names.SWAP)
+    swap.rebuild(interval=log.settings.index_interval_bytes, verify=False)
+    log.files.forget(swap.handle)
+    for name in log.disk.names(log.folder):
+        offset = names.offset_of(name)
+        if offset is not None and base <= offset < max(swap.next_offset, base + 1) and not name.endswith(names.SWAP):
+            log.disk.remove(f"{log.folder}/{name}")
+
+
+def _segment_bases(log: "Log") -> list[int]:
+    """Where segments begin; an index without a log file is removed."""
+    found = log.disk.names(log.folder)
+    bases = {offset for name in found if name.endswith(names.LOG) and (offset := names.offset_of(name)) is not None}
+    for name in found:
+        if name.endswith((names.INDEX, names.TIME_INDEX, names.TXN_INDEX)) and names.offset_of(name) not in bases:
+            log.disk.remove(f"{log.folder}/{name}")
+    return sorted(bases)
+
+
+def _open_segments(log: "Log", bases: Sequence[int], *, flushed_to: int | None) -> list[Segment]:
+    """All segments; those that reach beyond `flushed_to` are verified, and the first unsound one is the last."""
+    now_ms = log.clock.wall_ms()
+    segments = [Segment(log.folder, base, files=log.files, created_ms=now_ms) for base in bases]
+    sound: list[Segment] = []
+    for segment, next_base in zip_longest(segments, bases[1:]):
+        if flushed_to is None or (next_base is not None and next_base <= flushed_to):
+            segment.adopt(next_offset=next_base)
+        elif not _verify(log, segment, next_base):
+            retention.doom(log, segments[len(sound) + 1 :])
+            return [*sound, segment]
+        sound.append(segment)
+    return sound
+
+
+def _verify(log: "Log", segment: Segment, next_base: int | None) -> bool:
+    """Rebuild from the data; False when a tail had to be cut off, or the next segment does not follow."""
+
+    def note_epoch(batch: Batch) -> None:
+        if batch.leader_epoch > log.epochs.latest:
+            log.epochs.assign(batch.leader_epoch, batch.base_offset)
+
+    lost_bytes = segment.rebuild(interval=log.settings.index_interval_bytes, verify=True, seen=note_epoch)
+    if lost_bytes:
+        segment.opened().file.truncate(segment.size)
+    if lost_bytes or (next_base is not None and next_base < segment.next_offset):
+        return False
+    if next_base is not None:
+        segment.seal()
+        segment.unload()
+        segment.next_offset = next_base
+    return True
+
+
+def _load_epochs(log: "Log") -> None:
+    try:
+        log.epochs = LeaderEpochs.load(log.disk, log.epochs.path)
+    except ValueError:
+        log.epochs = LeaderEpochs(log.epochs.path)
+
+
+def _find_epochs(log: "Log") -> None:
+    """From the batches themselves, when the checkpoint is lost."""
+    for segment in log.segments:
+        for _, batch in segment.batches():
+            if batch.leader_epoch > log.epochs.latest:
+                log.epochs.assign(batch.leader_epoch, batch.base_offset)
+
+
+def _remove_stray_snapshots(log: "Log") -> None:
+    """Keep those that a segment begins with, and the newest: a clean stop leaves it at the end."""
+    bases = {segment.base_offset for segment in log.segments}
+    for offset in snapshots.snapshot_offsets(log.disk, log.folder)[:-1]:
+        if offset not in bases:
+            log.disk.remove(snapshots.path(log.folder, offset))
+
+
+def rebuild_producers(log: "Log") -> None:
+    """Go back to the newest snapshot inside the log and take note of every batch after it."""
+    found = snapshots.read_newest(log.disk, log.folder, start=log.start_offset, end=log.end_offset)
+    offset, producers = found or (log.start_offset, [])
+    log.snapshot_offset = offset
+    log.producers.reset(producers, end_offset=offset)
+    log.producers.expire(log.clock.wall_ms(), log.settings.producer_expiry_ms)
+    for segment in log.segments_from(offset):
+        start = segment.position_of(offset) if offset < log.end_offset else None
+        for _, batch in segment.batches(start[1]) if start else ():
+            if batch.base_offset >= offset:
+                log.producers.update(batch, base_offset=batch.base_offset, timestamp=batch.max_timestamp)
+    log.producers.end_offset = log.end_offset

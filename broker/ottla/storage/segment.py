@@ -1,0 +1,337 @@
+"""One segment: a .log file of batches from `base_offset` on, with its two indexes.
+
+Only the loop changes a segment (append, seal, truncate). Threads may read it at the same time: `size` moves after the
+bytes are written and always stands between two batches, files are held by reference (see files.py), and indexes only
+grow.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ottla.storage import names
+from ottla.storage.files import FileCache, Handle, OpenFile
+from ottla.storage.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
+from ottla.storage.scan import Reader, scan
+from ottla.storage.settings import LogSettings
+from ottla.system import Buffer, Disk
+from ottla.wire.batch import Batch, crc_matches
+
+__all__ = ["Segment"]
+
+RELATIVE_OFFSET_MAX = 2**31 - 1
+HINTS_MAX = 64
+INTERVAL_BYTES = 4096  # between index entries that are made anew without a topic's setting
+FILE_KINDS = (names.LOG, names.INDEX, names.TIME_INDEX, names.TXN_INDEX)
+
+
+class Segment:
+    """Invariants: the file's first `size` bytes are whole batches; `next_offset` is one beyond the last of them.
+
+    `index` and `times` are in memory while the segment is active, and otherwise when somebody asked for them.
+    """
+
+    __slots__ = (
+        "_first_timestamp",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "base_offset",
+        "created_ms",
+        "files",
+        "folder",
+        "handle",
+        "hints",
+        "index",
+        "jitter_ms",
+        "next_offset",
+        "sealed",
+        "size",
+        "suffix",
+        "times",
+        "unindexed_bytes",
+    )
+
+    def __init__(
+        self, folder: str, base_offset: int, *, files: FileCache, created_ms: int, jitter_ms: int = 0, suffix: str = ""
+    ) -> None:
+        self.folder = folder
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.files = files
+        self.suffix = suffix
+        self.handle = Handle(self.path(names.LOG))
+        self.size = 0
+        self.sealed = False
+        self.index: OffsetIndex | None = OffsetIndex(self.path(names.INDEX))
+        self.times: TimeIndex | None = TimeIndex(self.path(names.TIME_INDEX))
+        self.hints: dict[int, int] = {}  # offset → position where its batch begins, for readers that go on
+        self.created_ms = created_ms
+        self.jitter_ms = jitter_ms
+        self.unindexed_bytes = 0
+        self._first_timestamp: int | None = None  # of the first batch; None: not known
+        self._max_timestamp: int | None = NO_TIMESTAMP  # None: not known
+        self._max_timestamp_offset = base_offset
+
+    def __repr__(self) -> str:
+        return f"Segment({self.handle.path}, {self.size} bytes, to {self.next_offset})"
+
+    @property
+    def disk(self) -> Disk:
+        return self.files.disk
+
+    def opened(self) -> OpenFile:
+        return self.handle.opened or self.files.open(self.handle)
+
+    # Writing, on the loop
+
+    def create(self) -> None:
+        """Make the file, empty. What an earlier life left under this name is gone afterwards."""
+        self.files.open(self.handle, create=True).file.truncate(0)
+
+    def append(
+        self, buffers: Sequence[Buffer], *, size: int, last_offset: int, max_timestamp: int, interval: int
+    ) -> None:
+        """Write one stamped batch, whole or not at all; `interval` bytes lie between two index entries."""
+        handle = self.handle
+        handle.recent = True
+        opened = handle.opened or self._reopen()
+        opened.file.append(buffers)
+        self._note(size, last_offset, max_timestamp, interval)
+
+    def _reopen(self) -> OpenFile:
+        opened = self.files.open(self.handle)
+        if opened.file.size() > self.size:  # what a failed append could not take back
+            opened.file.truncate(self.size)
+        return opened
+
+    def _note(self, size: int, last_offset: int, max_timestamp: int, interval: int) -> None:
+        """A batch now follows the others. `size` moves last: readers in threads go by it."""
+        position = self.size
+        if max_timestamp > self.max_timestamp:
+            self._max_timestamp, self._max_timestamp_offset = max_timestamp, last_offset
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        if self.unindexed_bytes > interval:
+            self.load_index().append(last_offset - self.base_offset, position)
+            self.load_times().append(self.max_timestamp, self._max_timestamp_offset - self.base_offset)
+            self.unindexed_bytes = 0
+        self.unindexed_bytes += size
+        self.next_offset = last_offset + 1
+        self.size = position + size
+
+    def must_roll(self, *, size: int, last_offset: int, max_timestamp: int, now_ms: int, settings: LogSettings) -> bool:
+        """Whether a batch has to go into a new segment: by size, age, full indexes, or a relative offset too large."""
+        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            return True
+        if self.size == 0:
+            return False
+        first = self.first_timestamp
+        waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
+        return (
+            self.size + size > settings.segment_bytes
+            or waited_ms > settings.segment_ms - self.jitter_ms
+            or self._indexes_full(settings.segment_index_bytes)
+        )
+
+    def _indexes_full(self, limit_bytes: int) -> bool:
+        # The time index keeps a place for the entry that sealing adds.
+        return len(self.load_index()) >= limit_bytes // 8 or len(self.load_times()) >= limit_bytes // 12 - 1
+
+    def write_indexes(self) -> None:
+        """Bring the index files up to date; the time index ends with the segment's largest timestamp, as in Kafka."""
+        index, times = self.load_index(), self.load_times()
+        if self.max_timestamp >= 0:
+            times.append(self.max_timestamp, self._max_timestamp_offset - self.base_offset)
+        index.write(self.disk)
+        times.write(self.disk)
+
+    def seal(self) -> None:
+        """No more appends: the indexes are complete in their files."""
+        self.write_indexes()
+        self.sealed = True
+
+    def unload(self) -> None:
+        """Drop a sealed segment's indexes from memory; they are read again when needed."""
+        if self.sealed:
+            self.index = self.times = None
+
+    def rebuild(self, *, interval: int, verify: bool, seen: Callable[[Batch], None] | None = None) -> int:
+        """Learn everything from the .log file alone, up to the first byte that is not of a sound batch. Blocking.
+
+        `verify` checks every CRC too. The number of bytes left over. `write_indexes` replaces the index files.
+        """
+        index, times = OffsetIndex(self.path(names.INDEX)), TimeIndex(self.path(names.TIME_INDEX))
+        self.index, self.times, self.hints = index, times, {}
+        self.size = self.unindexed_bytes = 0
+        self.next_offset = self._max_timestamp_offset = self.base_offset
+        self._max_timestamp, self._first_timestamp = NO_TIMESTAMP, None
+        opened = self.opened()
+        end = opened.file.size()
+        for _, batch in scan(opened.file, start=0, end=end, whole=verify):
+            if not self._continues(batch) or (verify and not crc_matches(batch)):
+                break
+            self._note(batch.size, batch.last_offset, batch.max_timestamp, interval)
+            if seen is not None:
+                seen(batch)
+        return end - self.size
+
+    def _continues(self, batch: Batch) -> bool:
+        in_order = batch.base_offset >= self.next_offset and batch.last_offset_delta >= 0
+        return in_order and batch.magic == 2 and batch.last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+
+    def adopt(self, *, next_offset: int | None) -> None:
+        """Take over files that a clean stop or a flush left sound; the next offset is read when not told. Blocking."""
+        self.index = self.times = self._max_timestamp = None
+        self.size = self.opened().file.size()
+        self.sealed = next_offset is not None
+        self.next_offset = self.base_offset if next_offset is None else next_offset
+        if not self.sealed and self.size:
+            index = self.load_index()
+            for _, batch in self.batches(index.positions[-1] if len(index) else 0):
+                self.next_offset = batch.last_offset + 1
+
+    def truncate(self, offset: int) -> None:
+        """Cut off the batch that holds `offset` and all after it. It may be appended to afterwards."""
+        index, times = self.load_index(), self.load_times()
+        found = self.position_of(offset)
+        self.hints = {}  # a reader that still holds the old dict does no harm
+        if found is not None:
+            base, position = found
+            self.opened().file.truncate(position)
+            self.size, self.next_offset = position, min(offset, base)
+            index.truncate(self.disk, position)
+            times.truncate(self.disk, self.next_offset - self.base_offset)
+        self.sealed = False
+        self.unindexed_bytes = 0
+        self._max_timestamp = None
+        if self.size == 0:
+            self._first_timestamp = None
+
+    # Reading, any thread; may block
+
+    def batches(self, position: int = 0, *, whole: bool = False) -> Iterator[tuple[int, Batch]]:
+        """(position, batch) from a batch's position to the end."""
+        opened = self.opened()
+        yield from scan(opened.file, start=position, end=self.size, whole=whole)
+
+    def position_of(self, offset: int, reader: Reader | None = None) -> tuple[int, int] | None:
+        """(base offset, position) of the first batch that ends at or beyond `offset`; None if there is none."""
+        opened = self.opened()
+        reader = reader or opened.file
+        index, size = self.load_index(), self.size
+        number, position = index.floor(offset - 1 - self.base_offset)
+        if number + 1 < len(index):  # often the very batch, and its header tells
+            likely = index.positions[number + 1]
+            base = int.from_bytes(reader.read(likely, 8), "big")
+            if base <= offset:
+                return base, likely
+        for at, batch in scan(reader, start=position, end=size):
+            if batch.last_offset >= offset:
+                return batch.base_offset, at
+        return None
+
+    def load_index(self) -> OffsetIndex:
+        if (index := self.index) is None:
+            try:
+                index = self.index = OffsetIndex.load(self.disk, self.path(names.INDEX))
+            except (FileNotFoundError, ValueError):
+                index = self._reindexed().load_index()
+        return index
+
+    def load_times(self) -> TimeIndex:
+        if (times := self.times) is None:
+            try:
+                times = self.times = TimeIndex.load(self.disk, self.path(names.TIME_INDEX))
+            except (FileNotFoundError, ValueError):
+                times = self._reindexed().load_times()
+        return times
+
+    def _reindexed(self) -> "Segment":
+        """The indexes anew from the .log file, into memory and files, when one is missing or unsound."""
+        other = Segment(self.folder, self.base_offset, files=self.files, created_ms=self.created_ms, suffix=self.suffix)
+        other.rebuild(interval=INTERVAL_BYTES, verify=False)
+        other.write_indexes()
+        self.files.forget(other.handle)
+        self.index, self.times = other.index, other.times
+        return other
+
+    def hint(self, offset: int, position: int) -> None:
+        """Remember where a reader will go on."""
+        hints = self.hints
+        if len(hints) >= HINTS_MAX:
+            hints = self.hints = {}
+        hints[offset] = position
+
+    @property
+    def first_timestamp(self) -> int:
+        """Largest timestamp of the first batch; -1 when the segment is empty."""
+        if self._first_timestamp is None:
+            _, first = next(self.batches(), (0, None))
+            if first is None:
+                return NO_TIMESTAMP
+            self._first_timestamp = first.max_timestamp
+        return self._first_timestamp
+
+    @property
+    def max_timestamp(self) -> int:
+        """-1 when no record has one."""
+        largest = self._max_timestamp
+        return largest if largest is not None else self._find_max_timestamp()
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """Last offset of the earliest batch that has the largest timestamp."""
+        return self._max_timestamp_offset if self.max_timestamp >= 0 else self.base_offset
+
+    def _find_max_timestamp(self) -> int:
+        times = self.load_times()
+        largest, offset, position = NO_TIMESTAMP, self.base_offset, 0
+        if len(times):
+            largest, offset = times.timestamps[-1], self.base_offset + times.offsets[-1]
+            _, position = self.load_index().floor(times.offsets[-1])
+        if not (self.sealed and len(times)):  # the last entry of a sealed segment is its largest
+            for _, batch in self.batches(position):
+                if batch.max_timestamp > largest:
+                    largest, offset = batch.max_timestamp, batch.last_offset
+        self._max_timestamp_offset = offset
+        self._max_timestamp = largest
+        return largest
+
+    def largest_timestamp(self) -> int:
+        """What retention goes by: the largest timestamp, or the file's age when no record has one."""
+        largest = self.max_timestamp
+        return largest if largest >= 0 else self.disk.modified_ms(self.handle.path)
+
+    def sync(self) -> None:
+        """Make the data durable, and the indexes of a sealed segment. Never again after an OSError."""
+        self.opened().file.sync()
+        if self.sealed:
+            for kind in (names.INDEX, names.TIME_INDEX):
+                sync_path(self.disk, self.path(kind))
+
+    # Names
+
+    def path(self, kind: str) -> str:
+        return f"{self.folder}/{names.name(self.base_offset, kind)}{self.suffix}"
+
+    def paths(self) -> list[str]:
+        return [self.path(kind) for kind in FILE_KINDS]
+
+    def rename(self, suffix: str) -> None:
+        """Give all files another suffix. Files that are open stay usable."""
+        old_paths = self.paths()
+        self.suffix = suffix
+        for old, new in zip(old_paths, self.paths(), strict=True):
+            if self.disk.exists(old):
+                self.disk.rename(old, new)
+        self.handle.path = self.path(names.LOG)
+        if self.index is not None:
+            self.index.path = self.path(names.INDEX)
+        if self.times is not None:
+            self.times.path = self.path(names.TIME_INDEX)
+
+
+def sync_path(disk: Disk, path: str) -> None:
+    file = disk.open(path)
+    try:
+        file.sync()
+    finally:
+        file.close()
