@@ -8,6 +8,7 @@ import asyncio
 import fcntl
 import os
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -98,6 +99,20 @@ class RealClock:
         return time.monotonic()
 
 
+SCRATCH_BYTES_MAX = 4 << 20
+_local = threading.local()
+
+
+def _scratch(size: int) -> memoryview:
+    """Reused room of the calling thread: a fresh megabyte for every read costs ten times as much in page faults."""
+    if size > SCRATCH_BYTES_MAX:
+        return memoryview(bytearray(size))
+    buffer: bytearray | None = getattr(_local, "scratch", None)
+    if buffer is None or len(buffer) < size:
+        _local.scratch = buffer = bytearray(max(size, 1 << 16))
+    return memoryview(buffer)[:size]
+
+
 class RealFile:
     __slots__ = ("_end", "_fd", "path")
 
@@ -135,7 +150,7 @@ class RealFile:
         size = min(size, self._end - position)
         if size <= 0:
             return b""
-        buffer = bytearray(size)
+        buffer = _scratch(size)
         try:
             got = os.preadv(self._fd, [buffer], position, os.RWF_NOWAIT)
         except BlockingIOError:
