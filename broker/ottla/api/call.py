@@ -1,0 +1,95 @@
+"""What a handler gets besides the request: the call, and the services of the node it runs in."""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ottla.errors import KafkaError
+from ottla.system import Buffer
+
+if TYPE_CHECKING:
+    from ottla.api.cluster_view import PartitionCache
+    from ottla.api.fetch_sessions import FetchSessions
+    from ottla.api.producer_ids import ProducerIds
+    from ottla.api.registry import Api
+    from ottla.config import BrokerConfig
+    from ottla.metadata.active import ActiveController
+    from ottla.metadata.feed import MetadataFeed
+    from ottla.metadata.image import Image
+    from ottla.raft.driver import RaftDriver
+    from ottla.replica.host import ReplicaHost
+    from ottla.replica.settings import LiveSettings
+    from ottla.system import System
+
+__all__ = ["Answer", "Call", "Services"]
+
+Answer = list[Buffer] | None
+"""The parts of a response frame, ready to be sent; None when the protocol wants no answer."""
+
+RESPONSE_HEADER = struct.Struct(">ii")
+
+
+@dataclass(slots=True)
+class Services:
+    """The parts of a node that handlers may use."""
+
+    node_id: int
+    cluster_id: str
+    config: "BrokerConfig"
+    settings: "LiveSettings"
+    system: "System"
+    feed: "MetadataFeed"
+    controller: "ActiveController"
+    quorum: "RaftDriver"
+    replicas: "ReplicaHost"
+    producer_ids: "ProducerIds"
+    fetch_sessions: "FetchSessions"
+    partition_cache: "PartitionCache"
+
+    @property
+    def image(self) -> "Image":
+        return self.feed.image
+
+
+class Call:
+    """One request on its way: who asks, in which version, and how to answer."""
+
+    __slots__ = ("api", "client_id", "correlation_id", "host", "listener", "node", "version")
+
+    def __init__(
+        self,
+        node: Services,
+        api: "Api",
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        listener: str,
+        host: str,
+    ) -> None:
+        self.node = node
+        self.api = api
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.listener = listener
+        self.host = host
+
+    def reply(self, **fields: Any) -> Answer:
+        """The response in this call's version from keyword fields, as wire.writer describes."""
+        parts: list[bytes] = []
+        self.api.writer(self.version)(parts, fields)
+        return self.frame(parts)
+
+    def frame(self, parts: Sequence[Buffer]) -> Answer:
+        """The response frame around an encoded body."""
+        flexible = self.api.flexible_response_header(self.version)
+        size = 4 + flexible + sum(map(len, parts))
+        head = RESPONSE_HEADER.pack(size, self.correlation_id)
+        return [head + b"\0" if flexible else head, *parts]
+
+    def failure(self, error: KafkaError) -> Answer:
+        """The answer to a request that failed as a whole; None where the response has no place for an error."""
+        if not self.api.has_error_code(self.version):
+            return None
+        return self.reply(error_code=error.code, error_message=error.message)

@@ -1,0 +1,69 @@
+"""The image as clients see it on one listener: brokers' endpoints, and partitions with their state of health."""
+
+from ottla.api.call import Call
+from ottla.errors import Code
+from ottla.metadata.image import Image
+from ottla.metadata.state import PartitionState, Topic
+from ottla.wire.metadata_response import BrokerEndpoint, PartitionLine, encode_partitions
+
+__all__ = ["INTERNAL_TOPICS", "PartitionCache", "brokers_on", "controller_id", "partition_line"]
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+def brokers_on(image: Image, listener: str, *, fenced: bool = False) -> list[BrokerEndpoint]:
+    """Where the live brokers (or all, with `fenced`) listen under the name of the listener the client came by."""
+    found = []
+    for broker in image.brokers.values():
+        if broker.fenced and not fenced:
+            continue
+        found += [
+            BrokerEndpoint(broker.id, x.host, x.port, broker.rack) for x in broker.listeners if x.name == listener
+        ]
+    return found
+
+
+def controller_id(call: Call) -> int:
+    """Clients send controller requests to any broker, and that broker passes them on; so name one that is alive."""
+    return call.node.node_id
+
+
+def partition_line(image: Image, state: PartitionState, *, leader_must_listen: frozenset[int]) -> PartitionLine:
+    offline = [replica for replica in state.replicas if replica not in leader_must_listen]
+    error = Code.none
+    if state.leader < 0:
+        error = Code.leader_not_available
+    elif state.leader not in leader_must_listen:
+        error = Code.listener_not_found
+    leader = state.leader if error == Code.none else -1
+    return PartitionLine(error, state.index, leader, state.leader_epoch, state.replicas, state.isr, offline)
+
+
+class PartitionCache:
+    """Encoded partition arrays per topic and layout, good for as long as topic and brokers are the same objects."""
+
+    def __init__(self) -> None:
+        self._brokers: object = None
+        self._encoded: dict[tuple[str, int, str], tuple[Topic, bytes]] = {}
+
+    def encoded(self, image: Image, topic: Topic, version: int, listener: str) -> bytes:
+        if self._brokers is not image.brokers:
+            self._brokers = image.brokers
+            self._encoded.clear()
+        key = (topic.name, layout(version), listener)
+        cached = self._encoded.get(key)
+        if cached is not None and cached[0] is topic:
+            return cached[1]
+        live = frozenset(broker.id for broker in brokers_on(image, listener))
+        lines = [partition_line(image, state, leader_must_listen=live) for state in topic.partitions]
+        data = encode_partitions(version, lines)
+        self._encoded[key] = (topic, data)
+        return data
+
+    def forget_deleted(self, image: Image) -> None:
+        self._encoded = {key: value for key, value in self._encoded.items() if key[0] in image.topics}
+
+
+def layout(version: int) -> int:
+    """The first version whose partitions look like this version's."""
+    return next(first for first in (9, 7, 5, 0) if version >= first)

@@ -1,0 +1,38 @@
+"""What both ways to alter configs share: only topics and brokers have settings here, and a broker's are its own."""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.topic_making import submit
+from ottla.errors import Code, KafkaError
+from ottla.metadata.commands import AlterConfigs, IncrementalAlterConfigs, Outcome
+from ottla.metadata.state import ConfigResource, ResourceType
+
+__all__ = ["answer"]
+
+CHANGEABLE = (ResourceType.TOPIC, ResourceType.BROKER)
+
+
+async def answer(command: AlterConfigs | IncrementalAlterConfigs, call: Call) -> Answer:
+    """Submit and answer line by line."""
+    resources = [resource for resource, _ in command.resources]
+    try:
+        for resource_type, name in resources:
+            if resource_type not in CHANGEABLE:
+                raise KafkaError(
+                    Code.invalid_request, f"{name}: settings of resource type {resource_type} are not served"
+                )
+        outcomes = await submit(command, call)
+    except KafkaError as error:
+        outcomes = [Outcome(resource, error.code, error.message) for resource in resources]
+    return call.reply(responses=[_line(outcome) for outcome in outcomes])
+
+
+def _line(outcome: Outcome[ConfigResource]) -> dict[str, Any]:
+    resource_type, name = outcome.value
+    return {
+        "error_code": outcome.code,
+        "error_message": outcome.message,
+        "resource_type": resource_type,
+        "resource_name": name,
+    }

@@ -1,0 +1,129 @@
+"""Incremental fetch sessions (KIP-227): the broker remembers what a consumer reads, requests and answers carry changes.
+
+No I/O; the clock is an argument. A session belongs to one consumer connection's stream of fetches and expires by being
+pushed out: the cache holds `sessions_max`, and a session idle for `EVICTION_SECONDS` gives way to a new one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from random import Random
+
+from ottla.errors import Code, KafkaError
+
+__all__ = ["FetchSessions", "Session", "Wanted"]
+
+EVICTION_SECONDS = 120.0
+SESSIONLESS = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+EPOCH_MAX = 2**31 - 1
+
+Key = tuple[str | bytes, int]
+"""(topic name or raw topic id, partition)."""
+
+
+@dataclass(slots=True, eq=False)
+class Wanted:
+    """What a consumer wants of one partition, and what it was last told about it."""
+
+    topic: str | bytes
+    index: int
+    offset: int
+    size_bytes_max: int
+    leader_epoch: int = -1
+    last_fetched_epoch: int = -1
+    told_watermark: int = -1
+    told_start: int = -1
+    told_error: bool = False
+
+    def update(self, newer: "Wanted") -> None:
+        self.offset = newer.offset
+        self.size_bytes_max = newer.size_bytes_max
+        self.leader_epoch = newer.leader_epoch
+        self.last_fetched_epoch = newer.last_fetched_epoch
+
+
+@dataclass(slots=True)
+class Session:
+    id: int
+    uses_ids: bool
+    epoch: int = 1
+    """What the next request must carry."""
+    wanted: dict[Key, Wanted] = field(default_factory=dict)
+    used_at: float = 0.0
+    incremental: bool = False
+    """True once the first, full answer is out: from then on only changes are told."""
+
+
+class FetchSessions:
+    def __init__(self, *, sessions_max: int, random: Random) -> None:
+        self._sessions_max = sessions_max
+        self._random = random
+        self._sessions: dict[int, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(
+        self,
+        *,
+        session_id: int,
+        epoch: int,
+        wanted: Iterable[Wanted],
+        forgotten: Iterable[Key],
+        uses_ids: bool,
+        now: float,
+    ) -> Session:
+        """The session this request continues, starts or does without (id 0). Raises the session errors of KIP-227."""
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sessions.pop(session_id, None)
+            session = Session(self._free_id(now) if epoch == INITIAL_EPOCH else SESSIONLESS, uses_ids, used_at=now)
+            session.wanted = {(w.topic, w.index): w for w in wanted}
+            if session.id and session.wanted:
+                self._sessions[session.id] = session
+            else:
+                session.id = SESSIONLESS
+            return session
+        return self._continue(session_id, epoch, wanted, forgotten, uses_ids, now)
+
+    def _continue(
+        self,
+        session_id: int,
+        epoch: int,
+        wanted: Iterable[Wanted],
+        forgotten: Iterable[Key],
+        uses_ids: bool,
+        now: float,
+    ) -> Session:
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise KafkaError(Code.fetch_session_id_not_found)
+        if session.epoch != epoch:
+            raise KafkaError(Code.invalid_fetch_session_epoch)
+        if session.uses_ids != uses_ids:
+            raise KafkaError(Code.fetch_session_topic_id_error)
+        for key in forgotten:
+            session.wanted.pop(key, None)
+        for newer in wanted:
+            known = session.wanted.setdefault((newer.topic, newer.index), newer)
+            if known is not newer:
+                known.update(newer)
+        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        session.incremental = True
+        session.used_at = now
+        return session
+
+    def _free_id(self, now: float) -> int:
+        """A new session's id, or 0 when the cache is full of sessions in use."""
+        if len(self._sessions) >= self._sessions_max and not self._evict(now):
+            return SESSIONLESS
+        while (candidate := self._random.randrange(1, 2**31 - 1)) in self._sessions:
+            pass
+        return candidate
+
+    def _evict(self, now: float) -> bool:
+        oldest = min(self._sessions.values(), key=lambda session: session.used_at, default=None)
+        if oldest is None or now - oldest.used_at < EVICTION_SECONDS:
+            return False
+        del self._sessions[oldest.id]
+        return True

@@ -1,0 +1,196 @@
+"""The reading part of Fetch: what to read from which partition, within limits, and waiting for more."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from ottla.api.call import Answer
+from ottla.api.fetch_sessions import Wanted
+from ottla.errors import Code, KafkaError
+from ottla.replica.host import ReplicaHost
+from ottla.replica.partition import Partition
+from ottla.wire.fetch_response import Fetched
+
+__all__ = ["DelayedFetch", "Plan", "Reading"]
+
+
+class Span(TypedDict):
+    """The arguments of Partition.read."""
+
+    start: int
+    end: int
+    size_bytes_max: int
+    whole_first: bool
+
+
+@dataclass(slots=True)
+class Reading:
+    answers: list[tuple[Wanted, Fetched]] = field(default_factory=list)
+    size_bytes: int = 0
+    is_final: bool = False
+    """An error or a divergence: the client should hear of it at once."""
+    cold: bool = False
+    """Some of it is not in memory: read again with `read_cold`."""
+
+
+class Plan:
+    """One fetch request, readable again and again while it waits."""
+
+    def __init__(
+        self, *, wanted: list[Wanted], size_bytes_max: int, read_committed: bool, replicas: ReplicaHost
+    ) -> None:
+        self.wanted = wanted
+        self.last_size_bytes = 0
+        self._size_bytes_max = size_bytes_max
+        self._read_committed = read_committed
+        self._replicas = replicas
+
+    @property
+    def partitions(self) -> list[Partition]:
+        found = (self._replicas.find(wanted.topic, wanted.index) for wanted in self.wanted)
+        return [partition for partition in found if partition is not None]
+
+    def read(self) -> Reading:
+        reading = Reading()
+        for wanted in self.wanted:
+            fetched = self._read_one(wanted, reading)
+            if reading.cold:
+                return reading
+            reading.answers.append((wanted, fetched))
+        self.last_size_bytes = reading.size_bytes
+        return reading
+
+    async def read_cold(self) -> Reading:
+        """The same with the disk; whatever was cold is read in a thread."""
+        reading = Reading()
+        for wanted in self.wanted:
+            fetched = self._read_one(wanted, reading)
+            if reading.cold:
+                reading.cold = False
+                fetched = await self._read_one_cold(wanted, reading)
+            reading.answers.append((wanted, fetched))
+        self.last_size_bytes = reading.size_bytes
+        return reading
+
+    def _read_one(self, wanted: Wanted, reading: Reading) -> Fetched:
+        try:
+            partition = self._replicas.require(wanted.topic, wanted.index)
+            fetched = self._prepare(partition, wanted)
+            span = self._span(partition, wanted, reading)
+            if span is not None and fetched.diverging is None:
+                records = partition.read(**span)
+                if records is None:
+                    reading.cold = True
+                else:
+                    fetched.records = records
+                    reading.size_bytes += len(records)
+        except KafkaError as error:
+            fetched = self._failure(wanted, error)
+        reading.is_final |= bool(fetched.error_code or fetched.diverging)
+        return fetched
+
+    async def _read_one_cold(self, wanted: Wanted, reading: Reading) -> Fetched:
+        try:
+            partition = self._replicas.require(wanted.topic, wanted.index)
+            fetched = self._prepare(partition, wanted)
+            span = self._span(partition, wanted, reading)
+            if span is not None:
+                fetched.records = await partition.read_cold(**span)
+                reading.size_bytes += len(fetched.records)
+        except KafkaError as error:
+            fetched = self._failure(wanted, error)
+        return fetched
+
+    def _prepare(self, partition: Partition, wanted: Wanted) -> Fetched:
+        """The answer without records: offsets, and the checks of epochs and range."""
+        partition.require_leader(wanted.leader_epoch)
+        log = partition.log
+        if not log.start_offset <= wanted.offset <= partition.high_watermark:
+            self._refuse_offset(partition, wanted)
+        return Fetched(
+            wanted.index,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=partition.last_stable_offset,
+            log_start_offset=log.start_offset,
+            aborted=() if self._read_committed else None,
+            diverging=self._diverging(partition, wanted),
+        )
+
+    def _refuse_offset(self, partition: Partition, wanted: Wanted) -> None:
+        if wanted.offset > partition.log.end_offset or wanted.offset < partition.log.start_offset:
+            raise KafkaError(
+                Code.offset_out_of_range,
+                f"{partition} has {partition.log.start_offset} to {partition.high_watermark}, asked for {wanted.offset}",
+            )
+
+    def _diverging(self, partition: Partition, wanted: Wanted) -> tuple[int, int] | None:
+        if wanted.last_fetched_epoch < 0:
+            return None
+        epoch, end = partition.log.epochs.end_offset_for(wanted.last_fetched_epoch, partition.log.end_offset)
+        return (epoch, end) if epoch < wanted.last_fetched_epoch or end < wanted.offset else None
+
+    def _span(self, partition: Partition, wanted: Wanted, reading: Reading) -> Span | None:
+        """What to read, or None when there is nothing new or no room."""
+        end = partition.last_stable_offset if self._read_committed else partition.high_watermark
+        room = min(wanted.size_bytes_max, self._size_bytes_max - reading.size_bytes)
+        first = reading.size_bytes == 0
+        if wanted.offset >= end or (room <= 0 and not first):
+            return None
+        return {"start": wanted.offset, "end": end, "size_bytes_max": max(room, 0), "whole_first": first}
+
+    def _failure(self, wanted: Wanted, error: KafkaError) -> Fetched:
+        leader = None
+        if error.code in (Code.not_leader_or_follower, Code.fenced_leader_epoch):
+            leader = self._replicas.leader_of(wanted.topic, wanted.index)
+        return Fetched(wanted.index, error.code, leader=leader)
+
+
+class DelayedFetch:
+    """The long poll: reads again when the partitions have grown by enough bytes together, or one changed its role.
+
+    `answer` is a future; cancelling it (the client left) ends the waiting. Made before the first look at the log could
+    go stale: no append between the look and the waiting is missed.
+    """
+
+    def __init__(self, plan: Plan, finish: Callable[[Reading], Answer], *, size_bytes_min: int, wait_ms: int) -> None:
+        loop = asyncio.get_running_loop()
+        self._plan = plan
+        self._finish = finish
+        self._size_bytes_min = size_bytes_min
+        self._missing_bytes = size_bytes_min - plan.last_size_bytes
+        self._looking = False
+        self._timer = loop.call_later(wait_ms / 1000, self._look, True)
+        self._partitions = plan.partitions
+        self.answer: asyncio.Future[Answer] = loop.create_future()
+        self.answer.add_done_callback(self._close)
+        for partition in self._partitions:
+            partition.watchers[self] = None
+
+    def moved(self, partition: Partition, appended_bytes: int) -> None:
+        self._missing_bytes -= appended_bytes
+        if self._missing_bytes <= 0 and not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().call_soon(self._look, False)
+
+    def _look(self, time_is_up: bool) -> None:
+        self._looking = False
+        if self.answer.done():
+            return
+        reading = self._plan.read()
+        if reading.cold:
+            self._cold = asyncio.ensure_future(self._read_cold())
+        elif time_is_up or reading.is_final or reading.size_bytes >= self._size_bytes_min:
+            self.answer.set_result(self._finish(reading))
+        else:
+            self._missing_bytes = self._size_bytes_min - reading.size_bytes
+
+    async def _read_cold(self) -> None:
+        reading = await self._plan.read_cold()
+        if not self.answer.done():
+            self.answer.set_result(self._finish(reading))
+
+    def _close(self, _: "asyncio.Future[Answer]") -> None:
+        self._timer.cancel()
+        for partition in self._partitions:
+            partition.watchers.pop(self, None)

@@ -1,0 +1,105 @@
+"""Fetch: whole batches as they lie on the disk, at once when there are enough, otherwise when there are or time is up.
+
+v4 isolation level · v5 log start offset · v7 sessions (KIP-227) · v9 leader epochs (KIP-320) · v11 racks (KIP-392) ·
+v12 flexible, diverging epoch (KIP-595) · v13 topic ids (KIP-516) · v15 replica state · v16 endpoints of current leaders
+(KIP-951) · v17 replica directory (KIP-853) · v18 replica's high watermark (KIP-1166).
+"""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.fetch_sessions import FINAL_EPOCH, Session, Wanted
+from ottla.api.fetching import DelayedFetch, Plan, Reading
+from ottla.api.registry import api
+from ottla.errors import Code, KafkaError
+from ottla.wire.fetch_response import Fetched, encode
+
+READ_COMMITTED = 1
+
+
+@api(key=1, versions=(4, 18))
+def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer]:
+    try:
+        session = _session(request, call)
+    except KafkaError as error:
+        return call.frame(encode(call.version, error_code=error.code, session_id=0, topics=()))
+    plan = Plan(
+        wanted=list(session.wanted.values()),
+        size_bytes_max=min(request.max_bytes, call.node.config["fetch.max.bytes"]),
+        read_committed=request.isolation_level == READ_COMMITTED,
+        replicas=call.node.replicas,
+    )
+    reading = plan.read()
+    if reading.cold:
+        return _read_cold(plan, session, call)
+    if reading.is_final or reading.size_bytes >= request.min_bytes or request.max_wait <= 0 or not plan.wanted:
+        return _answer(session, reading, call)
+    delayed = DelayedFetch(
+        plan, lambda found: _answer(session, found, call), size_bytes_min=request.min_bytes, wait_ms=request.max_wait
+    )
+    return delayed.answer
+
+
+def _session(request: Any, call: Call) -> Session:
+    uses_ids = call.version >= 13
+    return call.node.fetch_sessions.begin(
+        session_id=request.session_id if call.version >= 7 else 0,
+        epoch=request.session_epoch if call.version >= 7 else FINAL_EPOCH,
+        wanted=[_wanted(topic, part, uses_ids) for topic in request.topics for part in topic.partitions],
+        forgotten=[
+            (topic.topic_id or bytes(16) if uses_ids else topic.topic, index)
+            for topic in request.forgotten_topics_data
+            for index in topic.partitions
+        ],
+        uses_ids=uses_ids,
+        now=call.node.system.clock.monotonic(),
+    )
+
+
+def _wanted(topic: Any, part: Any, uses_ids: bool) -> Wanted:
+    return Wanted(
+        topic=topic.topic_id or bytes(16) if uses_ids else topic.topic,
+        index=part.partition,
+        offset=part.fetch_offset,
+        size_bytes_max=part.partition_max_bytes,
+        leader_epoch=part.current_leader_epoch,
+        last_fetched_epoch=part.last_fetched_epoch,
+    )
+
+
+async def _read_cold(plan: Plan, session: Session, call: Call) -> Answer:
+    return _answer(session, await plan.read_cold(), call)
+
+
+def _answer(session: Session, reading: Reading, call: Call) -> Answer:
+    """Everything in a full answer; in an incremental one only what is new to the client."""
+    topics: dict[str | bytes, list[Fetched]] = {}
+    for wanted, fetched in reading.answers:
+        if not session.incremental or _is_news(wanted, fetched):
+            topics.setdefault(wanted.topic, []).append(fetched)
+            _note_told(session, wanted, fetched)
+    body = encode(call.version, error_code=Code.none, session_id=session.id, topics=list(topics.items()))
+    return call.frame(body)
+
+
+def _is_news(wanted: Wanted, fetched: Fetched) -> bool:
+    return bool(
+        fetched.records
+        or fetched.error_code
+        or wanted.told_error
+        or fetched.diverging
+        or fetched.preferred_read_replica >= 0
+        or fetched.high_watermark != wanted.told_watermark
+        or fetched.log_start_offset != wanted.told_start
+    )
+
+
+def _note_told(session: Session, wanted: Wanted, fetched: Fetched) -> None:
+    wanted.told_watermark = fetched.high_watermark
+    wanted.told_start = fetched.log_start_offset
+    wanted.told_error = bool(fetched.error_code)
+    if fetched.records and session.id:
+        key = (wanted.topic, wanted.index)
+        if session.wanted.get(key) is wanted:  # to the end of the line, so that all partitions get their turn
+            session.wanted[key] = session.wanted.pop(key)

@@ -1,0 +1,73 @@
+"""ListOffsets: the offset for a time, or for the earliest, latest and newest-timestamped record.
+
+v2 isolation level · v4 leader epochs (KIP-320) · v6 flexible · v7 max timestamp (KIP-734) · v8 earliest local (KIP-405) ·
+v9 latest tiered (KIP-1005) · v10 timeout (KIP-1075).
+"""
+
+import asyncio
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.errors import Code, KafkaError
+from ottla.replica.partition import Partition
+from ottla.storage.log import TimestampOffset
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+READ_COMMITTED = 1
+CONSUMER = -1
+UNKNOWN = TimestampOffset(offset=-1, timestamp=-1, leader_epoch=-1)
+
+
+@api(key=2, versions=(1, 10))
+async def list_offsets(request: Any, call: Call) -> Answer:
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": await asyncio.gather(
+                *(_answer(topic.name, part, request, call) for part in topic.partitions)
+            ),
+        }
+        for topic in request.topics
+    ]
+    return call.reply(topics=topics)
+
+
+async def _answer(topic: str, part: Any, request: Any, call: Call) -> dict[str, int]:
+    try:
+        partition = call.node.replicas.require(topic, part.partition_index)
+        partition.require_leader(part.current_leader_epoch)
+        found = await _lookup(partition, part.timestamp, request, call)
+    except KafkaError as error:
+        return {"partition_index": part.partition_index, "error_code": error.code, "timestamp": -1, "offset": -1}
+    return {
+        "partition_index": part.partition_index,
+        "error_code": Code.none,
+        "timestamp": found.timestamp,
+        "offset": found.offset,
+        "leader_epoch": found.leader_epoch,
+    }
+
+
+async def _lookup(partition: Partition, timestamp: int, request: Any, call: Call) -> TimestampOffset:
+    log = partition.log
+    end = _readable_end(partition, request)
+    if timestamp == LATEST:
+        return TimestampOffset(end, -1, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return TimestampOffset(log.start_offset, -1, log.epochs.epoch_for_offset(log.start_offset))
+    if timestamp == LATEST_TIERED:
+        return UNKNOWN
+    if timestamp < MAX_TIMESTAMP:
+        raise KafkaError(Code.unsupported_version, f"{timestamp} is no timestamp this version knows")
+    if timestamp == MAX_TIMESTAMP:
+        found = await call.node.system.threads.run(log.max_timestamp)
+    else:
+        found = await call.node.system.threads.run(log.offset_for_timestamp, timestamp)
+    return found if found is not None and found.offset < end else UNKNOWN
+
+
+def _readable_end(partition: Partition, request: Any) -> int:
+    if request.replica_id != CONSUMER:
+        return partition.log.end_offset
+    return partition.last_stable_offset if request.isolation_level == READ_COMMITTED else partition.high_watermark

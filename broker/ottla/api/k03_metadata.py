@@ -1,0 +1,87 @@
+"""Metadata: the brokers, and topics with their partitions and leaders; unknown topics are made where that is allowed.
+
+v1 all topics is null · v4 allow_auto_topic_creation · v5 offline replicas · v7 leader epochs · v8 authorized operations ·
+v9 flexible · v10 topic ids · v12 topics by id · v13 top-level error (KIP-1102).
+"""
+
+import uuid
+from collections.abc import Awaitable
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.cluster_view import INTERNAL_TOPICS, brokers_on, controller_id
+from ottla.api.registry import api
+from ottla.api.topic_making import auto_create, is_legal_name
+from ottla.errors import Code
+from ottla.metadata.image import Image
+from ottla.metadata.state import Topic
+from ottla.wire.metadata_response import MetadataHead, encode_topic, response
+
+NO_ID = bytes(16)
+NO_PARTITIONS = {True: b"\1", False: b"\0\0\0\0"}
+
+
+@api(key=3, versions=(0, 13))
+def metadata(request: Any, call: Call) -> Answer | Awaitable[Answer]:
+    missing = _missing(request, call)
+    return _create_and_answer(missing, request, call) if missing else _answer(request, call)
+
+
+def _missing(request: Any, call: Call) -> list[str]:
+    """The named topics that do not exist and that this request may bring into being."""
+    topics = call.node.image.topics
+    if not request.topics or not (call.version < 4 or request.allow_auto_topic_creation):
+        return []
+    if not call.node.settings.broker("auto.create.topics.enable"):
+        return []
+    names = (topic.name for topic in request.topics)
+    return [name for name in names if name is not None and name not in topics and is_legal_name(name)]
+
+
+async def _create_and_answer(missing: list[str], request: Any, call: Call) -> Answer:
+    await auto_create(missing, call)
+    return _answer(request, call)
+
+
+def _answer(request: Any, call: Call) -> Answer:
+    image = call.node.image
+    everything = request.topics is None or (call.version == 0 and not request.topics)
+    if everything:
+        topics = [_found(topic, image, call) for topic in image.topics.values()]
+    else:
+        topics = [_asked(asked, image, call) for asked in request.topics]
+    head = MetadataHead(brokers_on(image, call.listener), call.node.cluster_id, controller_id(call))
+    return call.frame(response(call.version, head, topics))
+
+
+def _asked(asked: Any, image: Image, call: Call) -> bytes:
+    if asked.name is None:
+        topic = image.topics_by_id.get(uuid.UUID(bytes=asked.topic_id or NO_ID))
+        return _found(topic, image, call) if topic else _absent(call, Code.unknown_topic_id, None, asked.topic_id)
+    topic = image.topics.get(asked.name)
+    if topic:
+        return _found(topic, image, call)
+    code = Code.unknown_topic_or_partition if is_legal_name(asked.name) else Code.invalid_topic_exception
+    return _absent(call, code, asked.name, None)
+
+
+def _found(topic: Topic, image: Image, call: Call) -> bytes:
+    return encode_topic(
+        call.version,
+        error_code=Code.none,
+        name=topic.name,
+        topic_id=topic.id.bytes,
+        internal=topic.name in INTERNAL_TOPICS,
+        partitions=call.node.partition_cache.encoded(image, topic, call.version, call.listener),
+    )
+
+
+def _absent(call: Call, code: Code, name: str | None, topic_id: bytes | None) -> bytes:
+    return encode_topic(
+        call.version,
+        error_code=code,
+        name=name if call.version >= 12 else name or "",
+        topic_id=topic_id or NO_ID,
+        internal=False,
+        partitions=NO_PARTITIONS[call.version >= 9],
+    )

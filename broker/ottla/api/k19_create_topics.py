@@ -1,0 +1,59 @@
+"""CreateTopics.
+
+v2-3 validate only · v4 broker defaults for counts (KIP-464) · v5 flexible, answers with what was made (KIP-525) · v7 topic
+ids.
+"""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.api.topic_making import submit
+from ottla.errors import KafkaError
+from ottla.metadata.commands import CreatedTopic, CreateTopics, NewTopic, Outcome
+
+
+@api(key=19, versions=(2, 7))
+async def create_topics(request: Any, call: Call) -> Answer:
+    command = CreateTopics([_new(topic) for topic in request.topics], validate_only=request.validate_only)
+    try:
+        outcomes = await submit(command, call)
+    except KafkaError as error:
+        outcomes = [Outcome(CreatedTopic(topic.name), error.code, error.message) for topic in request.topics]
+    configs = {topic.name: {config.name: config.value for config in topic.configs} for topic in request.topics}
+    return call.reply(topics=[_line(outcome, configs.get(outcome.value.name, {}), call) for outcome in outcomes])
+
+
+def _new(topic: Any) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[(line.partition_index, tuple(line.broker_ids)) for line in topic.assignments],
+        configs=[(config.name, config.value) for config in topic.configs],
+    )
+
+
+def _line(outcome: Outcome[CreatedTopic], configs: dict[str, str], call: Call) -> dict[str, Any]:
+    topic = outcome.value
+    described = call.node.settings.describe_topic(topic.name, configs) if outcome.ok and call.version >= 5 else []
+    return {
+        "name": topic.name,
+        "topic_id": topic.id,
+        "error_code": outcome.code,
+        "error_message": outcome.message,
+        "num_partitions": topic.partitions,
+        "replication_factor": topic.replication_factor,
+        "configs": [
+            {
+                "name": entry.name,
+                "value": entry.value,
+                "read_only": entry.read_only,
+                "config_source": entry.source,
+                "is_sensitive": entry.sensitive,
+            }
+            for entry in described
+        ]
+        if outcome.ok
+        else None,
+    }

@@ -1,0 +1,44 @@
+"""DeleteTopics. v4 flexible · v5 error messages · v6 by id (KIP-516)."""
+
+import uuid
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.api.topic_making import submit
+from ottla.errors import Code, KafkaError
+from ottla.metadata.commands import DeleteTopics, Outcome, TopicRef
+
+NO_ID = uuid.UUID(int=0)
+
+
+@api(key=20, versions=(1, 6))
+async def delete_topics(request: Any, call: Call) -> Answer:
+    refs = _refs(request, call)
+    if not call.node.config["delete.topic.enable"]:
+        code = Code.topic_deletion_disabled if call.version >= 3 else Code.invalid_request
+        return _reply([Outcome(ref, code, "delete.topic.enable is false on this broker") for ref in refs], call)
+    try:
+        return _reply(await submit(DeleteTopics(refs), call), call)
+    except KafkaError as error:
+        return _reply([Outcome(ref, error.code, error.message) for ref in refs], call)
+
+
+def _refs(request: Any, call: Call) -> list[TopicRef]:
+    if call.version < 6:
+        return [TopicRef(name=name) for name in request.topic_names]
+    return [TopicRef(name=t.name, id=uuid.UUID(bytes=t.topic_id) if t.topic_id else NO_ID) for t in request.topics]
+
+
+def _reply(outcomes: list[Outcome[TopicRef]], call: Call) -> Answer:
+    return call.reply(
+        responses=[
+            {
+                "name": outcome.value.name if call.version >= 6 else outcome.value.name or "",
+                "topic_id": outcome.value.id,
+                "error_code": outcome.code,
+                "error_message": outcome.message,
+            }
+            for outcome in outcomes
+        ]
+    )

@@ -1,0 +1,45 @@
+"""DeleteRecords: raise the log start offset (KIP-107). v2 flexible."""
+
+import asyncio
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.errors import Code, KafkaError
+
+TO_THE_END = -1
+
+
+@api(key=21, versions=(0, 2))
+async def delete_records(request: Any, call: Call) -> Answer:
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": await asyncio.gather(*(_line(topic.name, p, call) for p in topic.partitions)),
+        }
+        for topic in request.topics
+    ]
+    return call.reply(topics=topics)
+
+
+async def _line(topic: str, part: Any, call: Call) -> dict[str, int]:
+    try:
+        partition = call.node.replicas.require(topic, part.partition_index)
+        partition.require_leader()
+        _refuse_policy(partition.log.settings.cleanup_policies, topic)
+        offset = partition.high_watermark if part.offset == TO_THE_END else part.offset
+        if not 0 <= offset <= partition.high_watermark:
+            raise KafkaError(Code.offset_out_of_range)
+        await partition.delete_before(offset)
+    except KafkaError as error:
+        return {"partition_index": part.partition_index, "low_watermark": -1, "error_code": error.code}
+    return {
+        "partition_index": part.partition_index,
+        "low_watermark": partition.log.start_offset,
+        "error_code": Code.none,
+    }
+
+
+def _refuse_policy(policies: frozenset[str], topic: str) -> None:
+    if "delete" not in policies:
+        raise KafkaError(Code.policy_violation, f"records of {topic} are deleted by compaction only (cleanup.policy)")

@@ -1,0 +1,30 @@
+"""OffsetForLeaderEpoch: where a leader epoch ends in this log, so that a client notices a truncation (KIP-320).
+
+v2 current leader epoch · v3 replica id · v4 flexible.
+"""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.errors import Code, KafkaError
+
+
+@api(key=23, versions=(2, 4))
+def offset_for_leader_epoch(request: Any, call: Call) -> Answer:
+    return call.reply(
+        topics=[
+            {"topic": topic.topic, "partitions": [_answer(topic.topic, part, call) for part in topic.partitions]}
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(topic: str, part: Any, call: Call) -> dict[str, int]:
+    try:
+        partition = call.node.replicas.require(topic, part.partition)
+        partition.require_leader(part.current_leader_epoch)
+    except KafkaError as error:
+        return {"error_code": error.code, "partition": part.partition, "leader_epoch": -1, "end_offset": -1}
+    epoch, end = partition.log.epochs.end_offset_for(part.leader_epoch, partition.log.end_offset)
+    return {"error_code": Code.none, "partition": part.partition, "leader_epoch": epoch, "end_offset": end}

@@ -1,0 +1,68 @@
+"""DescribeConfigs: every setting of topics and brokers with its value and where that comes from.
+
+v1 synonyms (KIP-226) · v3 type and documentation (KIP-569) · v4 flexible.
+"""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.config import ConfigEntry
+from ottla.errors import Code, KafkaError
+from ottla.metadata.state import ResourceType
+from ottla.metadata.topic_names import check_topic_name
+
+
+@api(key=32, versions=(1, 4))
+def describe_configs(request: Any, call: Call) -> Answer:
+    return call.reply(results=[_result(resource, request, call) for resource in request.resources])
+
+
+def _result(resource: Any, request: Any, call: Call) -> dict[str, Any]:
+    answer = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
+    try:
+        entries = _entries(resource.resource_type, resource.resource_name, call)
+    except KafkaError as error:
+        return answer | {"error_code": error.code, "error_message": error.message, "configs": []}
+    keys = resource.configuration_keys
+    chosen = [entry for entry in entries if keys is None or entry.name in keys]
+    return answer | {
+        "error_code": Code.none,
+        "error_message": None,
+        "configs": [_config(entry, request) for entry in chosen],
+    }
+
+
+def _entries(resource_type: int, name: str, call: Call) -> list[ConfigEntry]:
+    settings = call.node.settings
+    if resource_type == ResourceType.TOPIC:
+        check_topic_name(name)
+        if name not in call.node.image.topics:
+            raise KafkaError(Code.unknown_topic_or_partition, f"Topic {name} does not exist")
+        return settings.describe_topic(name)
+    if resource_type == ResourceType.BROKER:
+        if name not in ("", str(call.node.node_id)):
+            raise KafkaError(
+                Code.invalid_request,
+                f"Unexpected broker id, expected {call.node.node_id} or empty string, but received {name}",
+            )
+        return settings.describe_broker() if name else settings.describe_defaults()
+    if resource_type in (ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS, ResourceType.GROUP):
+        return []
+    raise KafkaError(Code.invalid_request, f"Unsupported resource type: {resource_type}")
+
+
+def _config(entry: ConfigEntry, request: Any) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "read_only": entry.read_only,
+        "config_source": entry.source,
+        "is_sensitive": entry.sensitive,
+        "synonyms": [
+            {"name": name, "value": value, "source": source}
+            for name, value, source in (entry.synonyms if request.include_synonyms else ())
+        ],
+        "config_type": entry.type,
+        "documentation": entry.documentation if request.include_documentation else None,
+    }

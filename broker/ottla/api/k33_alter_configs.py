@@ -1,0 +1,17 @@
+"""AlterConfigs: the settings of a resource become exactly these. v2 flexible."""
+
+from typing import Any
+
+from ottla.api import config_changing
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.metadata.commands import AlterConfigs
+
+
+@api(key=33, versions=(0, 2))
+async def alter_configs(request: Any, call: Call) -> Answer:
+    resources = [
+        ((resource.resource_type, resource.resource_name), {config.name: config.value for config in resource.configs})
+        for resource in request.resources
+    ]
+    return await config_changing.answer(AlterConfigs(resources, validate_only=request.validate_only), call)

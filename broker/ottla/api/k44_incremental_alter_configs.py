@@ -1,0 +1,20 @@
+"""IncrementalAlterConfigs: set, delete, append to or subtract from single settings (KIP-339). v1 flexible."""
+
+from typing import Any
+
+from ottla.api import config_changing
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.metadata.commands import IncrementalAlterConfigs, SettingChange
+
+
+@api(key=44, versions=(0, 1))
+async def incremental_alter_configs(request: Any, call: Call) -> Answer:
+    resources = [
+        (
+            (resource.resource_type, resource.resource_name),
+            [SettingChange(config.name, config.config_operation, config.value) for config in resource.configs],
+        )
+        for resource in request.resources
+    ]
+    return await config_changing.answer(IncrementalAlterConfigs(resources, validate_only=request.validate_only), call)

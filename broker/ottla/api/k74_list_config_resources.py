@@ -1,0 +1,36 @@
+"""ListConfigResources: which resources can have settings (KIP-1142). v0 client metrics only."""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.errors import Code
+from ottla.metadata.state import ResourceType
+
+LISTED = (
+    ResourceType.TOPIC,
+    ResourceType.BROKER,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.CLIENT_METRICS,
+    ResourceType.GROUP,
+)
+
+
+@api(key=74, versions=(0, 1))
+def list_config_resources(request: Any, call: Call) -> Answer:
+    asked = (request.resource_types or LISTED) if call.version >= 1 else (ResourceType.CLIENT_METRICS,)
+    if any(resource_type not in LISTED for resource_type in asked):
+        return call.reply(error_code=Code.unsupported_version)
+    resources = [
+        {"resource_name": name, "resource_type": kind} for kind in dict.fromkeys(asked) for name in _names(kind, call)
+    ]
+    return call.reply(error_code=Code.none, config_resources=resources)
+
+
+def _names(resource_type: int, call: Call) -> list[str]:
+    image = call.node.image
+    if resource_type == ResourceType.TOPIC:
+        return list(image.topics)
+    if resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        return [str(broker) for broker in image.brokers]
+    return [name for kind, name in image.configs if kind == resource_type]

@@ -1,0 +1,71 @@
+"""DescribeTopicPartitions: topics page by page, with eligible leader replicas (KIP-966)."""
+
+from bisect import bisect_left
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.cluster_view import INTERNAL_TOPICS, brokers_on, partition_line
+from ottla.api.registry import api
+from ottla.api.topic_making import is_legal_name
+from ottla.errors import Code
+from ottla.metadata.image import Image
+from ottla.metadata.state import PartitionState
+
+
+@api(key=75, versions=(0, 0))
+def describe_topic_partitions(request: Any, call: Call) -> Answer:
+    image = call.node.image
+    names, first = _names(request, image), request.cursor.partition_index if request.cursor else 0
+    room = min(request.response_partition_limit, call.node.config["max.request.partition.size.limit"])
+    live = frozenset(broker.id for broker in brokers_on(image, call.listener))
+    topics = []
+    for name in names:
+        start = first if request.cursor and name == request.cursor.topic_name else 0
+        if name not in image.topics:
+            topics.append(_absent(name))
+            continue
+        total = len(image.topics[name].partitions)
+        if room <= 0 and total:
+            return call.reply(topics=topics, next_cursor={"topic_name": name, "partition_index": start})
+        end = min(total, start + room)
+        topics.append(_topic(name, image, start, end, live))
+        room -= end - start
+        if end < total:
+            return call.reply(topics=topics, next_cursor={"topic_name": name, "partition_index": end})
+    return call.reply(topics=topics, next_cursor=None)
+
+
+def _names(request: Any, image: Image) -> list[str]:
+    names = sorted({topic.name for topic in request.topics} or image.topics)
+    return names[bisect_left(names, request.cursor.topic_name) :] if request.cursor else names
+
+
+def _absent(name: str) -> dict[str, Any]:
+    code = Code.unknown_topic_or_partition if is_legal_name(name) else Code.invalid_topic_exception
+    return {"error_code": code, "name": name, "is_internal": name in INTERNAL_TOPICS}
+
+
+def _topic(name: str, image: Image, start: int, end: int, live: frozenset[int]) -> dict[str, Any]:
+    topic = image.topics[name]
+    return {
+        "error_code": Code.none,
+        "name": name,
+        "topic_id": topic.id,
+        "is_internal": name in INTERNAL_TOPICS,
+        "partitions": [_partition(state, image, live) for state in topic.partitions[start:end]],
+    }
+
+
+def _partition(state: PartitionState, image: Image, live: frozenset[int]) -> dict[str, Any]:
+    line = partition_line(image, state, leader_must_listen=live)
+    return {
+        "error_code": line.error_code,
+        "partition_index": line.index,
+        "leader_id": line.leader,
+        "leader_epoch": line.leader_epoch,
+        "replica_nodes": line.replicas,
+        "isr_nodes": line.isr,
+        "eligible_leader_replicas": state.elr,
+        "last_known_elr": state.last_known_elr,
+        "offline_replicas": line.offline,
+    }

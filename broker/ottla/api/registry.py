@@ -1,0 +1,90 @@
+"""The table of APIs. `@api` puts a handler into it; ApiVersions is computed from it.
+
+A handler is a function `(request, call)` that returns the answer, or a coroutine function. It is called in the order in
+which requests arrive on a connection; a plain function has finished its work when the next request is looked at.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from typing import Any
+
+import ottla.api
+from ottla.api.call import Answer, Call
+from ottla.wire.reader import Read, reader_of
+from ottla.wire.schema import request_struct, response_struct
+from ottla.wire.writer import writer_of
+
+__all__ = ["APIS", "Api", "api", "load_all"]
+
+Handler = Callable[[Any, Call], Answer | Awaitable[Answer]]
+Writer = Callable[[list[bytes], Mapping[str, Any]], None]
+
+API_VERSIONS_KEY = 18
+
+
+class Api:
+    """One Kafka API: its key, the versions served, its handler, and its codecs, made when first used."""
+
+    def __init__(self, key: int, versions: tuple[int, int], advertised_from: int, handler: Handler) -> None:
+        self.key = key
+        self.version_min, self.version_max = versions
+        self.advertised_from = advertised_from
+        self.handler = handler
+        self.name = handler.__name__
+        self._readers: dict[int, Read] = {}
+        self._writers: dict[int, Writer] = {}
+        self._flexible: dict[int, bool] = {}
+
+    def serves(self, version: int) -> bool:
+        return self.version_min <= version <= self.version_max
+
+    def reader(self, version: int) -> Read:
+        read = self._readers.get(version)
+        if read is None:
+            newest = request_struct(self.key, self.version_max)
+            read = self._readers[version] = reader_of(request_struct(self.key, version), newest)
+        return read
+
+    def writer(self, version: int) -> Writer:
+        write = self._writers.get(version)
+        if write is None:
+            write = self._writers[version] = writer_of(response_struct(self.key, version))
+        return write
+
+    def flexible(self, version: int) -> bool:
+        known = self._flexible.get(version)
+        if known is None:
+            known = self._flexible[version] = request_struct(self.key, version).flexible
+        return known
+
+    def has_error_code(self, version: int) -> bool:
+        return any(field.name == "error_code" for field in response_struct(self.key, version).fields)
+
+    def flexible_response_header(self, version: int) -> bool:
+        """ApiVersions keeps the old header for ever, so that a client can read it before it knows us."""
+        return self.key != API_VERSIONS_KEY and self.flexible(version)
+
+
+APIS: dict[int, Api] = {}
+
+
+def api(*, key: int, versions: tuple[int, int], advertised_from: int | None = None) -> Callable[[Handler], Handler]:
+    """Register a handler for all `versions` of one API."""
+
+    def register(handler: Handler) -> Handler:
+        assert key not in APIS, f"API {key} registered twice"
+        APIS[key] = Api(key, versions, versions[0] if advertised_from is None else advertised_from, handler)
+        return handler
+
+    return register
+
+
+@cache
+def load_all() -> Mapping[int, Api]:
+    """Import every API file and give the table."""
+    for module in pkgutil.iter_modules(ottla.api.__path__):
+        if module.name.startswith("k") and module.name[1:3].isdigit():
+            importlib.import_module(f"ottla.api.{module.name}")
+    return APIS

@@ -1,0 +1,225 @@
+"""One client connection: frames in, handlers called in order, answers out in order, pressure passed on both ways.
+
+Requests are handled in the order they arrive. An answer that is ready waits for those before it. Reading stops while a
+client leaves its answers unread or has too many requests under way.
+"""
+
+import asyncio
+import logging
+import struct
+from collections import deque
+from collections.abc import Awaitable
+from typing import Any, cast
+
+from ottla.api.call import Answer, Call, Services
+from ottla.api.registry import APIS, Api
+from ottla.errors import Code, KafkaError
+from ottla.wire.frames import FrameBuffer
+from ottla.wire.reader import Malformed, read_uvarint
+
+__all__ = ["Connection"]
+
+log = logging.getLogger("ottla.net")
+
+REQUEST_HEADER = struct.Struct(">hhih")
+API_VERSIONS = 18
+WAITING = object()
+PENDING_ANSWERS_MAX = 100
+WRITE_BUFFER_BYTES_MAX = 1024 * 1024
+
+
+class Slot:
+    """The place of one answer in the order of answers."""
+
+    __slots__ = ("answer",)
+
+    def __init__(self) -> None:
+        self.answer: Any = WAITING
+
+
+class Connection(asyncio.BufferedProtocol):
+    def __init__(self, services: Services, listener: str, *, frame_bytes_max: int, open_connections: "set[Connection]"):
+        self._services = services
+        self._listener = listener
+        self._frames = FrameBuffer(frame_bytes_max=frame_bytes_max)
+        self._open_connections = open_connections
+        self._slots: deque[Slot] = deque()
+        self._tasks: set[asyncio.Future[Answer]] = set()
+        self._reading = True
+        self._writable = True
+        self._host = "?"
+        self.idle_since = 0.0
+
+    # transport → connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
+        peer = self._transport.get_extra_info("peername")
+        self._host = peer[0] if peer else "?"
+        self._open_connections.add(self)
+        self.idle_since = self._services.system.clock.monotonic()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._open_connections.discard(self)
+        for task in self._tasks:
+            task.cancel()
+        self._slots.clear()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._frames.room()
+
+    def buffer_updated(self, count: int) -> None:
+        self._frames.received(count)
+        self._handle_frames()
+
+    def eof_received(self) -> bool:
+        if self._frames.unread_bytes and not self._slots:
+            log.info("%s closed in the middle of a request (%d bytes of it)", self._host, self._frames.unread_bytes)
+        return False
+
+    def pause_writing(self) -> None:
+        self._writable = False
+        self._set_reading()
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self._handle_frames()
+
+    # requests
+
+    def _handle_frames(self) -> None:
+        """Handle what has arrived, as long as the client also takes its answers."""
+        try:
+            while self._accepting and (frame := self._frames.next_frame()) is not None:
+                self._handle(frame)
+        except Malformed as error:
+            self.close(f"bad request: {error}")
+            return
+        self._flush()
+        self._set_reading()
+
+    @property
+    def _accepting(self) -> bool:
+        return self._writable and len(self._slots) < PENDING_ANSWERS_MAX and not self._transport.is_closing()
+
+    def _set_reading(self) -> None:
+        if self._transport.is_closing() or self._reading == self._accepting:
+            return
+        self._reading = not self._reading
+        if self._reading:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def _handle(self, frame: memoryview) -> None:
+        try:
+            call, request = self._decode(frame)
+        except (IndexError, struct.error, UnicodeDecodeError) as error:
+            raise Malformed(f"{error} in {describe(frame)}") from error
+        slot = Slot()
+        self._slots.append(slot)
+        if call is None:
+            slot.answer = request
+            return
+        try:
+            result = call.api.handler(request, call)
+        except Exception as error:
+            slot.answer = self._failed(call, error)
+            return
+        if isinstance(result, list) or result is None:
+            slot.answer = result
+        else:
+            self._await(slot, call, result)
+
+    def _decode(self, frame: memoryview) -> tuple[Call | None, Any]:
+        """The call and its request, or (None, answer) when the version is one we can only decline."""
+        key, version, correlation_id, client_size = REQUEST_HEADER.unpack_from(frame, 0)
+        api = APIS.get(key)
+        if api is None or not api.serves(version):
+            return None, self._decline(api, key, version, correlation_id)
+        position = 10 + max(client_size, 0)
+        client_id = str(frame[10:position], "utf-8") if client_size >= 0 else None
+        if api.flexible(version):
+            position = skip_tags(frame, position)
+        request, end = api.reader(version)(frame, position)
+        if end != len(frame):
+            raise Malformed(f"{len(frame) - end} bytes after the end of {api.name} v{version}")
+        return Call(self._services, api, version, correlation_id, client_id, self._listener, self._host), request
+
+    def _decline(self, api: Api | None, key: int, version: int, correlation_id: int) -> Answer:
+        if key == API_VERSIONS and api is not None:
+            call = Call(self._services, api, 0, correlation_id, None, self._listener, self._host)
+            return cast(Answer, api.handler(None, call))
+        raise Malformed(f"API {key} version {version} is not served")
+
+    def _await(self, slot: Slot, call: Call, result: Awaitable[Answer]) -> None:
+        task = asyncio.ensure_future(result)
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._finished(slot, call, done))
+
+    def _finished(self, slot: Slot, call: Call, done: "asyncio.Future[Answer]") -> None:
+        self._tasks.discard(done)
+        if done.cancelled() or self._transport.is_closing():
+            return
+        error = done.exception()
+        slot.answer = done.result() if error is None else self._failed(call, error)
+        self._flush()
+        if not self._reading and self._accepting:
+            self._handle_frames()
+
+    def _failed(self, call: Call, error: BaseException) -> Answer:
+        if isinstance(error, Malformed):
+            self.close(str(error))
+            return None
+        if not isinstance(error, KafkaError):
+            log.error("%s v%d from %s failed", call.api.name, call.version, self._host, exc_info=error)
+            error = KafkaError(Code.unknown_server_error, "see the broker's log")
+        answer = call.failure(error)
+        if answer is None:
+            self.close(f"{call.api.name} failed and its answer has no place to say so: {error}")
+        return answer
+
+    # answers
+
+    def _flush(self) -> None:
+        """Send every answer that has none before it waiting."""
+        slots = self._slots
+        if not slots or slots[0].answer is WAITING or self._transport.is_closing():
+            return
+        parts: list[Any] = []
+        while slots and (answer := slots[0].answer) is not WAITING:
+            slots.popleft()
+            if answer:
+                parts += answer
+        if parts:
+            self._transport.writelines(parts)
+        self.idle_since = self._services.system.clock.monotonic()
+
+    def close(self, reason: str, *, quiet: bool = False) -> None:
+        if not self._transport.is_closing():
+            level = logging.DEBUG if quiet else logging.WARNING
+            log.log(level, "connection from %s on %s closed: %s", self._host, self._listener, reason)
+            self._flush()
+            self._transport.close()
+
+    def close_if_idle_since(self, deadline: float) -> None:
+        if self.idle_since < deadline and not self._slots:
+            self.close("idle for connections.max.idle.ms", quiet=True)
+
+
+def skip_tags(frame: memoryview, position: int) -> int:
+    count, position = read_uvarint(frame, position)
+    for _ in range(count):
+        _, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
+        position += size
+    return position
+
+
+def describe(frame: memoryview) -> str:
+    if len(frame) < 4:
+        return f"a frame of {len(frame)} bytes"
+    key, version = struct.unpack_from(">hh", frame, 0)
+    name = APIS[key].name if key in APIS else f"API {key}"
+    return f"{name} v{version}, {len(frame)} bytes"

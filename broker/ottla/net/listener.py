@@ -1,0 +1,70 @@
+"""A Kafka listener: accepts connections, within limits, and closes those that have been idle."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable
+
+from ottla.api.call import Services
+from ottla.config import Endpoint
+from ottla.errors import Refusal
+from ottla.net.connection import Connection
+
+__all__ = ["Listener"]
+
+CLOSE_SECONDS_MAX = 5.0
+
+
+class Listener:
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._socket: socket.socket | None = None
+        self._server: asyncio.Server | None = None
+        self._connections: set[Connection] = set()
+        self._reaper: asyncio.Task[None] | None = None
+
+    def bind(self) -> int:
+        """Take the port before anything else is started; clients are answered only after `start`."""
+        endpoint = self.endpoint
+        try:
+            self._socket = socket.create_server((endpoint.host or "0.0.0.0", endpoint.port), backlog=1024)
+        except OSError as error:
+            raise Refusal(f"cannot listen on {endpoint}: {reason(error)}") from error
+        self._socket.setblocking(False)
+        return int(self._socket.getsockname()[1])
+
+    async def start(self, services: Services) -> None:
+        assert self._socket is not None
+        self._server = await asyncio.get_running_loop().create_server(self._factory(services), sock=self._socket)
+        idle_seconds = services.config["connections.max.idle.ms"] / 1000
+        self._reaper = asyncio.ensure_future(self._close_idle(services, idle_seconds))
+
+    def _factory(self, services: Services) -> Callable[[], Connection]:
+        frame_bytes_max = services.config["socket.request.max.bytes"]
+        name = self.endpoint.name
+        return lambda: Connection(services, name, frame_bytes_max=frame_bytes_max, open_connections=self._connections)
+
+    async def _close_idle(self, services: Services, idle_seconds: float) -> None:
+        while True:
+            await asyncio.sleep(min(idle_seconds, 60.0))
+            deadline = services.system.clock.monotonic() - idle_seconds
+            for connection in list(self._connections):
+                connection.close_if_idle_since(deadline)
+
+    async def stop(self) -> None:
+        if self._reaper is not None:
+            self._reaper.cancel()
+        if self._server is not None:
+            self._server.close()
+        elif self._socket is not None:
+            self._socket.close()
+        for connection in list(self._connections):
+            connection.close("the broker stops", quiet=True)
+
+
+def reason(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            "the port is in use; stop the other program or give another one with --set listeners=PLAINTEXT://HOST:PORT"
+        )
+    return error.strerror or str(error)

@@ -1,0 +1,237 @@
+"""The partitions of this broker, kept as the metadata image says: logs are made, opened, led, followed and deleted.
+
+The image moves on the event loop; what needs the disk is done in threads, in the order of the image's versions.
+`settled(version)` waits until everything up to that version is done here.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+from ottla.errors import Code, KafkaError
+from ottla.metadata.changes import Changes
+from ottla.metadata.image import Image
+from ottla.metadata.state import PartitionState, ResourceType, Topic
+from ottla.replica.partition import Partition
+from ottla.replica.settings import LiveSettings
+from ottla.storage.directories import LogDirectories
+from ottla.storage.log import Log
+from ottla.storage.worker import Worker
+from ottla.system import System
+
+__all__ = ["ReplicaHost"]
+
+log = logging.getLogger("ottla.replica")
+
+LOGS_AT_ONCE = 200
+
+
+class ReplicaHost:
+    def __init__(
+        self, *, node_id: int, system: System, directories: LogDirectories, settings: LiveSettings, worker: Worker
+    ) -> None:
+        self.directories = directories
+        self.worker = worker
+        self._node_id = node_id
+        self._system = system
+        self._settings = settings
+        self._image = Image(cluster_id="")
+        self._partitions: dict[tuple[str | bytes, int], Partition] = {}
+        self._offline: set[tuple[str, int]] = set()
+        self._watermarks: Mapping[tuple[str, int], int] = {}
+        self._todo: deque[tuple[Image, Changes]] = deque()
+        self._work: asyncio.Task[None] | None = None
+        self._settled_version = 0
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    # looking up
+
+    def __iter__(self) -> Iterator[Partition]:
+        return (partition for (topic, _), partition in self._partitions.items() if isinstance(topic, str))
+
+    def find(self, topic: str | bytes, index: int) -> Partition | None:
+        """By the topic's name or its raw id."""
+        return self._partitions.get((topic, index))
+
+    def require(self, topic: str | bytes, index: int) -> Partition:
+        partition = self._partitions.get((topic, index))
+        if partition is None:
+            raise self._absence(topic, index)
+        return partition
+
+    def _absence(self, topic: str | bytes, index: int) -> KafkaError:
+        found = self._topic(topic)
+        if found is None:
+            by_name = isinstance(topic, str)
+            code = Code.unknown_topic_or_partition if by_name else Code.unknown_topic_id
+            return KafkaError(code, f"This server does not host topic {topic!r}" if by_name else None)
+        if not 0 <= index < len(found.partitions):
+            text = f"Topic {found.name} has no partition {index}: it has {len(found.partitions)}"
+            return KafkaError(Code.unknown_topic_or_partition, text)
+        if (found.name, index) in self._offline:
+            return KafkaError(Code.kafka_storage_error, f"{found.name}-{index} is in a log dir that failed")
+        return KafkaError(Code.not_leader_or_follower)
+
+    def _topic(self, topic: str | bytes) -> Topic | None:
+        if isinstance(topic, str):
+            return self._image.topics.get(topic)
+        return self._image.topics_by_id.get(uuid.UUID(bytes=topic))
+
+    def leader_of(self, topic: str | bytes, index: int) -> tuple[int, int] | None:
+        """(id, epoch) of the leader as this broker knows it."""
+        found = self._topic(topic)
+        if found is None or not 0 <= index < len(found.partitions):
+            return None
+        return found.partitions[index].leader, found.partitions[index].leader_epoch
+
+    # following the image
+
+    def start(self, image: Image) -> None:
+        """Take over the logs that were found on the disk, in the roles that the image gives."""
+        self._watermarks = self.directories.high_watermarks
+        self._image = image
+        for topic in image.topics.values():
+            for state in topic.partitions:
+                if (found := self.directories.logs.get((topic.name, state.index))) is not None:
+                    self._host(topic, state, found)
+        self._settled_version = image.version
+
+    async def create_missing(self) -> None:
+        """Logs that the image has and the disk has not: made by a topic's creation that a crash interrupted."""
+        missing = [
+            (topic, state)
+            for topic in self._image.topics.values()
+            for state in topic.partitions
+            if self._node_id in state.replicas and (topic.name, state.index) not in self._partitions
+        ]
+        await self._create([pair for pair in missing if not self._is_offline(*pair)])
+
+    def _is_offline(self, topic: Topic, state: PartitionState) -> bool:
+        """A log that may lie in a failed dir must not be begun anew elsewhere."""
+        offline = len(self.directories.online) < len(self.directories.directories)
+        if offline:
+            self._offline.add((topic.name, state.index))
+        return offline
+
+    def image_moved(self, old: Image, new: Image, changes: Changes) -> None:
+        """Subscriber of the metadata feed."""
+        self._todo.append((new, changes))
+        if self._work is None:
+            self._work = asyncio.ensure_future(self._catch_up())
+
+    async def settled(self, version: int) -> None:
+        if self._settled_version < version:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((version, future))
+            await future
+
+    async def _catch_up(self) -> None:
+        try:
+            while self._todo:
+                image, changes = self._todo.popleft()
+                await self._apply(image, changes)
+                self._settle(image.version)
+        finally:
+            self._work = None
+
+    def _settle(self, version: int) -> None:
+        self._settled_version = version
+        done = [future for wanted, future in self._waiting if wanted <= version]
+        self._waiting = [pair for pair in self._waiting if pair[0] > version]
+        for future in done:
+            if not future.done():
+                future.set_result(None)
+
+    async def _apply(self, image: Image, changes: Changes) -> None:
+        self._image = image
+        await self._delete(changes.deleted)
+        new = []
+        for topic_id, indexes in changes.partitions.items():
+            topic = image.topics_by_id[topic_id]
+            for state in (topic.partitions[index] for index in sorted(indexes)):
+                partition = self._partitions.get((topic.name, state.index))
+                if partition is not None:
+                    partition.become(state, isr_size_min=self._isr_size_min(topic.name))
+                elif self._node_id in state.replicas:
+                    new.append((topic, state))
+        await self._create(new)
+        self._apply_settings(changes)
+
+    async def _create(self, new: list[tuple[Topic, PartitionState]]) -> None:
+        for begin in range(0, len(new), LOGS_AT_ONCE):
+            await asyncio.gather(*(self._create_one(*pair) for pair in new[begin : begin + LOGS_AT_ONCE]))
+
+    async def _create_one(self, topic: Topic, state: PartitionState) -> None:
+        settings = self._settings.log(topic.name)
+        try:
+            made = await self.directories.create(topic.name, state.index, topic.id, settings)
+        except KafkaError as error:
+            log.error("%s-%d cannot be made: %s", topic.name, state.index, error)
+            self._offline.add((topic.name, state.index))
+        else:
+            self._host(topic, state, made)
+
+    def _host(self, topic: Topic, state: PartitionState, found: Log) -> None:
+        partition = Partition(
+            topic.name,
+            state.index,
+            found,
+            system=self._system,
+            node_id=self._node_id,
+            high_watermark=self._watermarks.get((topic.name, state.index), 0),
+            on_disk_error=self._disk_failed,
+        )
+        partition.become(state, isr_size_min=self._isr_size_min(topic.name))
+        self._partitions[topic.name, state.index] = partition
+        self._partitions[topic.id.bytes, state.index] = partition
+
+    async def _delete(self, deleted: Mapping[uuid.UUID, str]) -> None:
+        for topic_id, name in deleted.items():
+            keys = [key for key in self._partitions if key[0] == topic_id.bytes]
+            for key in keys:
+                partition = self._partitions.pop(key)
+                if self._partitions.get((name, partition.index)) is partition:
+                    del self._partitions[name, partition.index]
+                partition.stop()
+                self.directories.delete(partition.log)
+            self._offline = {key for key in self._offline if key[0] != name}
+
+    def _isr_size_min(self, topic: str) -> int:
+        return int(self._settings.topic(topic)["min.insync.replicas"])
+
+    def _apply_settings(self, changes: Changes) -> None:
+        """New settings reach the logs they concern; a broker-wide default concerns all."""
+        everyone = any(kind == ResourceType.BROKER for kind, _ in changes.configs)
+        topics = {name for kind, name in changes.configs if kind == ResourceType.TOPIC}
+        if everyone or topics:
+            for partition in self:
+                if everyone or partition.topic in topics:
+                    partition.log.settings = self._settings.log(partition.topic)
+                    self._rejudge(partition)
+
+    def _rejudge(self, partition: Partition) -> None:
+        state = self._image.partition(partition.topic, partition.index)
+        if state is not None:
+            partition.become(state, isr_size_min=self._isr_size_min(partition.topic))
+
+    # failing disks
+
+    def _disk_failed(self, partition: Partition, error: OSError) -> None:
+        """One log dir is lost; its partitions go offline, everything else goes on."""
+        self.directories.fail(self.directories.directory_of(partition.log), error)
+
+    def logs_lost(self, lost: Sequence[tuple[str, int]]) -> None:
+        """Called by the directories when one of them failed."""
+        for key in lost:
+            partition = self._partitions.pop(key, None)
+            self._offline.add(key)
+            if partition is not None:
+                topic = self._image.topics.get(partition.topic)
+                if topic is not None:
+                    self._partitions.pop((topic.id.bytes, partition.index), None)
+                partition.stop()
+
+    def high_watermarks(self) -> dict[tuple[str, int], int]:
+        return {(partition.topic, partition.index): partition.high_watermark for partition in self}

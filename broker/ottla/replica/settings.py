@@ -1,0 +1,64 @@
+"""The settings in force now: what the node started with, under what was changed since through the metadata log."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ottla.config import (
+    BrokerConfig,
+    ConfigEntry,
+    describe_broker,
+    describe_defaults,
+    describe_topic,
+    effective_broker,
+    effective_topic,
+)
+from ottla.metadata.image import Image
+from ottla.metadata.state import ResourceType
+from ottla.storage.settings import LogSettings
+
+__all__ = ["LiveSettings"]
+
+FLEET_WIDE = ""
+
+
+class LiveSettings:
+    def __init__(self, config: BrokerConfig, node_id: int, image: Callable[[], Image]) -> None:
+        self._config = config
+        self._name = str(node_id)
+        self._image = image
+        self._typed: dict[int, tuple[Mapping[str, Any], LogSettings]] = {}
+
+    @property
+    def _fleet(self) -> Mapping[str, str]:
+        return self._image().config(ResourceType.BROKER, FLEET_WIDE)
+
+    @property
+    def _own(self) -> Mapping[str, str]:
+        return self._image().config(ResourceType.BROKER, self._name)
+
+    def broker(self, name: str) -> Any:
+        return effective_broker(self._config, self._fleet, self._own)[name]
+
+    def topic(self, topic: str) -> Mapping[str, Any]:
+        """Typed values of all topic settings, under their names."""
+        own = self._image().config(ResourceType.TOPIC, topic)
+        return effective_topic(self._config, self._fleet, self._own, own)
+
+    def log(self, topic: str) -> LogSettings:
+        """The same as the log wants it; topics with the same settings share one object."""
+        values = self.topic(topic)
+        known = self._typed.get(id(values))
+        if known is None or known[0] is not values:
+            extra = {"producer.id.expiration.ms": self.broker("producer.id.expiration.ms")}
+            known = self._typed[id(values)] = (values, LogSettings.of({**values, **extra}))
+        return known[1]
+
+    def describe_topic(self, topic: str, overrides: Mapping[str, str] | None = None) -> list[ConfigEntry]:
+        own = self._image().config(ResourceType.TOPIC, topic) if overrides is None else overrides
+        return describe_topic(self._config, self._fleet, self._own, own)
+
+    def describe_broker(self) -> list[ConfigEntry]:
+        return describe_broker(self._config, self._fleet, self._own)
+
+    def describe_defaults(self) -> list[ConfigEntry]:
+        return describe_defaults(self._config, self._fleet)

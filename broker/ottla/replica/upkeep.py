@@ -1,0 +1,88 @@
+"""What a broker does on its own, again and again: retention, flushes by time, checkpoints, compaction, expiry."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from ottla.replica.host import ReplicaHost
+from ottla.replica.settings import LiveSettings
+from ottla.storage.cleaner import Cleaner
+from ottla.system import System
+
+__all__ = ["Upkeep"]
+
+log = logging.getLogger("ottla.upkeep")
+
+PARTITIONS_PER_STEP = 50
+
+
+class Upkeep:
+    def __init__(self, *, host: ReplicaHost, settings: LiveSettings, system: System, cleaner: Cleaner) -> None:
+        self._host = host
+        self._settings = settings
+        self._system = system
+        self._cleaner = cleaner
+        self._tasks: list[asyncio.Task[None]] = []
+        self._flushed_at: dict[object, float] = {}
+
+    def start(self) -> None:
+        chores: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = (
+            ("log.retention.check.interval.ms", self.delete_old),
+            ("log.flush.scheduler.interval.ms", self.flush_by_time),
+            ("replica.high.watermark.checkpoint.interval.ms", self.write_checkpoints),
+            ("producer.id.expiration.check.interval.ms", self.expire_producers),
+            ("log.cleaner.backoff.ms", self.compact),
+        )
+        self._tasks = [asyncio.ensure_future(self._repeat(setting, chore)) for setting, chore in chores]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _repeat(self, setting: str, chore: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(min(self._settings.broker(setting) / 1000, 365 * 86400.0))
+            try:
+                await chore()
+            except Exception:
+                log.exception("upkeep (%s) failed; it is tried again", chore.__name__)
+
+    async def delete_old(self) -> None:
+        """Retention. Which segments are due is found in a thread, the deletion itself happens on the loop."""
+        now_ms = self._system.clock.wall_ms()
+        for number, partition in enumerate(list(self._host)):
+            if "delete" in partition.log.settings.cleanup_policies or partition.log.start_offset > 0:
+                due = await self._system.threads.run(partition.log.expired_segments, now_ms, partition.high_watermark)
+                if due and self._host.find(partition.topic, partition.index) is partition:
+                    deleted = partition.log.delete_expired(now_ms, partition.high_watermark)
+                    log.info(
+                        "%s: %d old segments deleted, begins at %d", partition, len(deleted), partition.log.start_offset
+                    )
+            partition.log.purge(now_ms)
+            if number % PARTITIONS_PER_STEP == 0:
+                await asyncio.sleep(0)
+        await self._host.directories.purge(now_ms)
+
+    async def flush_by_time(self) -> None:
+        now = self._system.clock.monotonic()
+        for partition in list(self._host):
+            limit_ms = partition.log.settings.flush_ms
+            unflushed = partition.log.flushed_offset < partition.log.end_offset
+            if not unflushed:
+                self._flushed_at.pop(partition, None)
+            elif (now - self._flushed_at.setdefault(partition, now)) * 1000 >= limit_ms:
+                partition.flush_soon()
+                del self._flushed_at[partition]
+
+    async def write_checkpoints(self) -> None:
+        await self._host.directories.write_checkpoints(self._host.high_watermarks())
+
+    async def expire_producers(self) -> None:
+        now_ms = self._system.clock.wall_ms()
+        for partition in list(self._host):
+            partition.log.producers.expire(now_ms, partition.log.settings.producer_expiry_ms)
+
+    async def compact(self) -> None:
+        while await self._cleaner.clean_once():
+            pass

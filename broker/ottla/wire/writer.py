@@ -1,0 +1,132 @@
+"""Responses to bytes: a writer compiled from a message's schema. Pure.
+
+A response is given as keyword fields, nested structs as dicts. Fields that a version lacks are dropped and fields not
+given take the schema's default, so that a handler is written once for all versions. Tests hold the bytes against kio.
+"""
+
+import struct as packing
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ottla.wire.schema import Field, Struct
+
+__all__ = ["uvarint", "writer_of"]
+
+Write = Callable[[list[bytes], Any], None]
+NO_ID = bytes(16)
+
+
+def writer_of(struct: Struct) -> Callable[[list[bytes], Mapping[str, Any]], None]:
+    """A function (parts, values) that appends the encoded struct to `parts`."""
+    plain = [(field.name, field.default, _field_writer(field)) for field in struct.plain_fields]
+    tagged = [(f.tag or 0, f.name, f.default, _field_writer(f)) for f in struct.tagged_fields]
+
+    def write(parts: list[bytes], values: Mapping[str, Any]) -> None:
+        for name, default, write_field in plain:
+            write_field(parts, values.get(name, default))
+        if struct.flexible:
+            _write_tags(parts, values, tagged)
+
+    return write
+
+
+def _write_tags(parts: list[bytes], values: Mapping[str, Any], tagged: list[tuple[int, str, Any, Write]]) -> None:
+    present = [(tag, name, write) for tag, name, default, write in tagged if values.get(name, default) != default]
+    parts.append(uvarint(len(present)))
+    for tag, name, write in present:
+        content: list[bytes] = []
+        write(content, values[name])
+        parts += (uvarint(tag), uvarint(sum(map(len, content))), *content)
+
+
+def uvarint(value: int) -> bytes:
+    if value < 0x80:
+        return SMALL[value]
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+SMALL = [bytes((value,)) for value in range(0x80)]
+
+
+def _field_writer(field: Field) -> Write:
+    if field.struct is not None:
+        one: Write = writer_of(field.struct)
+        if field.nullable and not field.is_array:
+            one = _nullable_struct(one)
+    else:
+        one = PRIMITIVES.get(field.kind) or (_compact if field.flexible else LEGACY[field.kind])
+    return _array(one, flexible=field.flexible) if field.is_array else one
+
+
+def _array(write_one: Write, *, flexible: bool) -> Write:
+    def write(parts: list[bytes], items: Any) -> None:
+        if items is None:
+            parts.append(b"\0" if flexible else b"\xff\xff\xff\xff")
+            return
+        parts.append(uvarint(len(items) + 1) if flexible else INT32(len(items)))
+        for item in items:
+            write_one(parts, item)
+
+    return write
+
+
+def _nullable_struct(write_struct: Write) -> Write:
+    def write(parts: list[bytes], value: Any) -> None:
+        if value is None:
+            parts.append(b"\xff")
+        else:
+            parts.append(b"\x01")
+            write_struct(parts, value)
+
+    return write
+
+
+INT16 = packing.Struct(">h").pack
+INT32 = packing.Struct(">i").pack
+
+
+def _fixed(code: str) -> Write:
+    pack = packing.Struct(code).pack
+    return lambda parts, value: parts.append(pack(value))
+
+
+def _uuid(parts: list[bytes], value: bytes | uuid.UUID | None) -> None:
+    parts.append(value.bytes if isinstance(value, uuid.UUID) else value or NO_ID)
+
+
+def _compact(parts: list[bytes], value: str | bytes | None) -> None:
+    if value is None:
+        parts.append(b"\0")
+        return
+    data = value.encode() if isinstance(value, str) else value
+    parts += (uvarint(len(data) + 1), data)
+
+
+def _legacy(pack_size: Callable[[int], bytes]) -> Write:
+    def write(parts: list[bytes], value: str | bytes | None) -> None:
+        if value is None:
+            parts.append(pack_size(-1))
+            return
+        data = value.encode() if isinstance(value, str) else value
+        parts += (pack_size(len(data)), data)
+
+    return write
+
+
+PRIMITIVES: dict[str, Write] = {
+    "bool": _fixed(">?"),
+    "int8": _fixed(">b"),
+    "int16": _fixed(">h"),
+    "uint16": _fixed(">H"),
+    "int32": _fixed(">i"),
+    "int64": _fixed(">q"),
+    "float64": _fixed(">d"),
+    "uuid": _uuid,
+}
+LEGACY: dict[str, Write] = {"string": _legacy(INT16), "bytes": _legacy(INT32), "records": _legacy(INT32)}

@@ -1,0 +1,57 @@
+"""`make test`: every chapter of the tests, each with its budget, and a table of how long they took.
+
+A chapter that fails does not stop the others; the exit code tells. `test_all.py unit compat` runs only those chapters.
+"""
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+PYTEST = ("-m", "pytest")
+
+
+@dataclass(frozen=True)
+class Chapter:
+    name: str
+    budget_minutes: float
+    commands: tuple[tuple[str, ...], ...]
+
+
+CHAPTERS = (
+    Chapter("check and unit", 3, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
+    Chapter("simulation", 6, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2"),)),
+    Chapter("one-broker clients", 6, ((*PYTEST, "tests/compat", "-n", "2", "--dist", "loadscope"),)),
+)
+
+
+def main(chosen: list[str]) -> int:
+    console = Console()
+    table = Table(title="make test", title_justify="left")
+    for heading, side in (("chapter", "left"), ("result", "left"), ("minutes", "right"), ("budget", "right")):
+        table.add_column(heading, justify=side)  # type: ignore[arg-type]
+    failed = []
+    for chapter in CHAPTERS:
+        if chosen and not any(word in chapter.name for word in chosen):
+            continue
+        console.rule(f"{chapter.name} (budget {chapter.budget_minutes:g} min)")
+        started = time.monotonic()
+        ok = all([run(command) for command in chapter.commands])
+        minutes = (time.monotonic() - started) / 60
+        over = " (over budget)" if minutes > chapter.budget_minutes else ""
+        table.add_row(chapter.name, "passed" if ok else "FAILED", f"{minutes:.1f}{over}", f"{chapter.budget_minutes:g}")
+        if not ok:
+            failed.append(chapter.name)
+    console.print(table)
+    return 1 if failed else 0
+
+
+def run(command: tuple[str, ...]) -> bool:
+    return subprocess.run([sys.executable, *command]).returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
