@@ -1,0 +1,72 @@
+"""Logs and batches for tests of storage."""
+
+from ottla.storage.files import FileCache
+from ottla.storage.log import Log
+from ottla.storage.settings import LogSettings
+from ottla.system import RealClock, RealDisk, System
+from ottla.wire.batch import Batch, iterate, parse
+from ottla.wire.records import Record, encode
+
+T0 = 1_700_000_000_000
+
+
+class SteppedClock(RealClock):
+    """Wall time that only a test moves."""
+
+    def __init__(self, now_ms: int = T0) -> None:
+        self.now_ms = now_ms
+
+    def wall_ms(self) -> int:
+        return self.now_ms
+
+
+def system_at(clock: SteppedClock | None = None, disk: RealDisk | None = None) -> System:
+    return System(clock=clock or SteppedClock(), disk=disk or RealDisk())
+
+
+def open_log(folder, *, clean=True, system=None, files=None, log_start=0, recovery_point=0, **settings) -> Log:
+    system = system or system_at()
+    return Log.open(
+        f"{folder}/orders-0",
+        settings=LogSettings(**settings),
+        system=system,
+        files=files or FileCache(system.disk, 16),
+        clean=clean,
+        log_start=log_start,
+        recovery_point=recovery_point,
+    )
+
+
+def make_batch(count=3, *, timestamp=T0, producer=(-1, -1, -1), size=20, transactional=False) -> Batch:
+    records = [Record(index, timestamp + index, b"key", bytes([65 + index % 26]) * size) for index in range(count)]
+    return parse(encode(records, producer=producer, is_transactional=transactional))
+
+
+def make_marker(*, commit=True, producer=(9, 0, -1), coordinator_epoch=0, timestamp=T0) -> Batch:
+    key = b"\0\0" + int(commit).to_bytes(2, "big")
+    value = b"\0\0" + coordinator_epoch.to_bytes(4, "big")
+    record = Record(0, timestamp, key, value)
+    return parse(encode([record], producer=producer, is_transactional=True, is_control=True))
+
+
+def fill(log: Log, batches: int, *, count=3, size=20, epoch=0, timestamp=T0, step_ms=10) -> None:
+    for number in range(batches):
+        log.append(make_batch(count, timestamp=timestamp + number * step_ms, size=size), leader_epoch=epoch)
+
+
+def read_some(log: Log, start: int, *, end=None, size=1 << 20, whole_first=True) -> bytes:
+    question = {"start": start, "end": log.end_offset if end is None else end}
+    question |= {"size_bytes_max": size, "whole_first": whole_first}
+    data = log.read(**question)
+    return log.read_cold(**question) if data is None else data
+
+
+def read_all(log: Log, *, size=1 << 20) -> list[Batch]:
+    """Every batch, as a consumer would get them."""
+    offset, found = log.start_offset, []
+    while offset < log.end_offset:
+        batches = list(iterate(read_some(log, offset, size=size)))
+        assert batches, f"nothing at {offset} of {log.end_offset}"
+        found.extend(batches)
+        offset = batches[-1].last_offset + 1
+    return found

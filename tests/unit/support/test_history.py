@@ -1,0 +1,42 @@
+"""The checker finds what it is there to find: hand-made bad histories."""
+
+import pytest
+from support.history import Read, Send, anomalies
+
+GOOD_SENDS = [Send("p", 0, b"a", 0), Send("p", 0, b"b", 1), Send("q", 0, b"c", 2), Send("p", 1, b"d", 0), Send("p", 0, b"e", None)]
+GOOD_READS = [Read(0, 0, b"a"), Read(0, 1, b"b"), Read(1, 0, b"d"), Read(0, 2, b"c")]
+
+
+def kinds(sends: list[Send], reads: list[Read]) -> set[str]:
+    return {anomaly.kind for anomaly in anomalies(sends, reads)}
+
+
+def test_a_good_history_has_no_anomaly() -> None:
+    assert anomalies(GOOD_SENDS, GOOD_READS) == []
+
+
+def test_an_unacknowledged_record_may_be_there() -> None:
+    assert anomalies(GOOD_SENDS, [*GOOD_READS, Read(0, 3, b"e")]) == []
+
+
+@pytest.mark.parametrize(
+    ("reads", "expected"),
+    [
+        ([read for read in GOOD_READS if read.value != b"b"], {"lost-write"}),
+        ([*GOOD_READS, Read(0, 3, b"a")], {"duplicate", "nonmonotonic-send"}),
+        ([*GOOD_READS, Read(0, 3, b"c")], {"duplicate"}),
+        ([*GOOD_READS, Read(0, 3, b"stranger")], {"never-sent"}),
+        ([*GOOD_READS, Read(0, 2, b"c")], {"nonmonotonic-poll"}),
+        ([Read(0, 1, b"b"), Read(0, 0, b"a"), *GOOD_READS[2:]], {"nonmonotonic-poll"}),
+        ([Read(0, 0, b"b"), Read(0, 1, b"a"), *GOOD_READS[2:]], {"nonmonotonic-send", "inconsistent-offsets"}),
+        ([Read(0, 1, b"a"), Read(0, 2, b"b"), Read(0, 3, b"c"), Read(1, 0, b"d")], {"inconsistent-offsets"}),
+        ([*GOOD_READS[:3], Read(1, 1, b"c")], {"lost-write", "never-sent"}),
+    ],
+    ids=["lost", "doubled", "doubled-other-producer", "stranger", "read-twice", "poll-back", "reordered", "shifted", "moved"],
+)
+def test_bad_reads(reads: list[Read], expected: set[str]) -> None:
+    assert kinds(GOOD_SENDS, reads) == expected
+
+
+def test_two_values_at_one_offset() -> None:
+    assert "inconsistent-offsets" in kinds(GOOD_SENDS, [*GOOD_READS, Read(0, 2, b"e")])
