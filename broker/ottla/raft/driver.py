@@ -1,0 +1,322 @@
+"""Runs one member of the quorum: core + store + transport on an asyncio loop, real or virtual.
+
+One task does: take what is ready, persist it in a thread, send, apply, repeat. Proposals that arrive while the disk is
+busy go into the next round together: that is the group commit.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from ottla.raft.core import NotLeader, Raft, RaftConfig, Ready
+from ottla.raft.messages import Entry, Member, Message, Snapshot, Voters
+from ottla.raft.progress import Progress
+from ottla.raft.quorum import is_voter
+from ottla.raft.role import Role
+from ottla.raft.store import RaftStore
+from ottla.system import System
+
+__all__ = ["Proposal", "QuorumState", "RaftDriver", "ReplicaState", "SnapshotLimits", "StateMachine", "Transport"]
+
+
+class Transport(Protocol):
+    def send(self, message: Message) -> None:
+        """Without waiting; may lose, delay and reorder."""
+
+
+class StateMachine(Protocol):
+    """What committed entries are applied to. Called on the loop, in order."""
+
+    def apply(self, entries: Sequence[Entry]) -> None: ...
+    def restore(self, snapshot: Snapshot) -> None: ...
+    def capture(self) -> Callable[[], bytes]:
+        """The state as it is now, to be turned into bytes in a thread."""
+
+    def leadership(self, *, leads: bool) -> None:
+        """Established leadership began (everything committed before is applied) or ended."""
+
+
+class SnapshotLimits(msgspec.Struct, frozen=True):
+    """A snapshot is made after this much of the log."""
+
+    bytes_max: int = 8 << 20
+    entries_max: int = 50_000
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    index: int
+    term: int
+    # Done when the entry is committed and applied here; NotLeader when leadership was lost first: outcome unknown.
+    done: "asyncio.Future[None]"
+
+
+class ReplicaState(msgspec.Struct, frozen=True):
+    """-1: not known."""
+
+    id: int
+    directory: object
+    log_end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+
+
+class QuorumState(msgspec.Struct, frozen=True):
+    """What DescribeQuorum tells. Offsets are Kafka's: one past the last index."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaState, ...]
+    observers: tuple[ReplicaState, ...]
+    voter_endpoints: Voters
+
+
+class RaftDriver:
+    def __init__(
+        self,
+        config: RaftConfig,
+        *,
+        store: RaftStore,
+        system: System,
+        machine: StateMachine,
+        seed: Voters,
+        transport: Transport | None = None,
+        snapshot_limits: SnapshotLimits | None = None,
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._system = system
+        self._machine = machine
+        self._seed = seed
+        self._transport = transport
+        self._snapshot_limits = snapshot_limits or SnapshotLimits()
+        self._raft: Raft | None = None
+        self._wake = asyncio.Event()
+        self._changed = asyncio.Condition()
+        self._waiting: dict[int, Proposal] = {}
+        self._led_in_term = 0
+        self._task: asyncio.Task[None] | None = None
+        self._encoding: asyncio.Task[None] | None = None
+        self._encoded: tuple[int, bytes] | None = None
+        self._stopping = False
+        # Ends with an exception when the disk failed: the node must stop then.
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    # -- life
+
+    async def start(self) -> None:
+        stored = await self._system.threads.run(self._store.load, self._seed)
+        self._raft = Raft(
+            self._config,
+            hard_state=stored.hard_state,
+            log=stored.raft_log(),
+            random=self._system.random,
+            now=self._now(),
+        )
+        if stored.snapshot.index:
+            self._machine.restore(stored.snapshot)
+        self._task = asyncio.create_task(self._run(), name="raft")
+
+    async def stop(self) -> None:
+        self._stopping = True
+        self._wake.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        if self._encoding is not None:
+            await asyncio.wait([self._encoding])
+        await self._system.threads.run(self._store.close)
+
+    # -- what others ask
+
+    @property
+    def raft(self) -> Raft:
+        assert self._raft is not None, "start first"
+        return self._raft
+
+    @property
+    def leader_id(self) -> int | None:
+        return self.raft.leader
+
+    @property
+    def term(self) -> int:
+        return self.raft.term
+
+    @property
+    def leads(self) -> bool:
+        """Established, and everything committed before is applied here."""
+        raft = self.raft
+        return self._led_in_term == raft.term and raft.role is Role.LEADER and not self.closed.done()
+
+    @property
+    def next_index(self) -> int:
+        return self.raft.log.last_index + 1
+
+    async def until_leader_known(self) -> None:
+        """Until someone leads; if it is this node, until it is established. Raises what closed the driver."""
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: self.closed.done() or self.leads or self.leader_id not in (None, self._config.member.id)
+            )
+        if self.closed.done():
+            self.closed.result()
+
+    async def propose(self, batches: Sequence[bytes]) -> int:
+        proposal = self.submit(batches)
+        await proposal.done
+        return proposal.index
+
+    def submit(self, batches: Sequence[bytes]) -> Proposal:
+        """Appends at once, so that the index is known; commits later. NotLeader or Overloaded when refused."""
+        if self._stopping or self.closed.done():
+            raise NotLeader(None)
+        index = self.raft.propose(batches, self._now())
+        proposal = Proposal(index, self.raft.term, asyncio.get_running_loop().create_future())
+        self._waiting[index] = proposal
+        self._wake.set()
+        return proposal
+
+    async def change_voters(self, voters: Voters) -> None:
+        index = self.raft.change_voters(voters, self._now())
+        proposal = Proposal(index, self.raft.term, asyncio.get_running_loop().create_future())
+        self._waiting[index] = proposal
+        self._wake.set()
+        await proposal.done
+
+    def receive(self, message: Message) -> None:
+        self.raft.step(message, self._now())
+        self._wake.set()
+
+    def describe(self) -> QuorumState:
+        raft = self.raft
+        peers = {peer.member: self._replica(peer) for peer in raft.peers.values()}
+        own = self._own_state()
+        known = {Member(own.id, raft.member.directory): own, **peers}
+        voters = tuple(state for member, state in known.items() if is_voter(raft.log.voters, member))
+        observers = tuple(state for member, state in known.items() if not is_voter(raft.log.voters, member))
+        leader = -1 if raft.leader is None else raft.leader
+        return QuorumState(leader, raft.term, raft.log.commit + 1, voters, observers, raft.log.voters)
+
+    def _own_state(self) -> ReplicaState:
+        now = self._system.clock.wall_ms() if self.raft.role is Role.LEADER else -1
+        member = self.raft.member
+        return ReplicaState(member.id, member.directory, self.raft.log.stable + 1, now, now)
+
+    def _replica(self, peer: Progress) -> ReplicaState:
+        offset_ms = self._system.clock.wall_ms() - self._now() * 1000
+        fetched, caught_up = int(peer.heard_at * 1000 + offset_ms), int(peer.caught_up_at * 1000 + offset_ms)
+        return ReplicaState(peer.member.id, peer.member.directory, peer.match + 1, fetched, caught_up)
+
+    # -- the loop
+
+    async def _run(self) -> None:
+        try:
+            while not self._stopping:
+                await self._round()
+        except Exception as error:
+            self.closed.set_exception(error)
+            self.closed.exception()  # read once, so that nobody has to
+        else:
+            self.closed.set_result(None)
+        finally:
+            self._fail_waiting()
+            await self._notify()
+
+    async def _round(self) -> None:
+        await self._save_encoded_snapshot()
+        ready = self.raft.ready()
+        if ready is None:
+            await self._sleep_until(self.raft.deadline())
+            self.raft.tick(self._now())
+            return
+        if ready.must_persist:
+            await self._system.threads.run(self._store.persist, ready.hard_state, ready.snapshot, ready.entries)
+        self.raft.advance(ready, self._now())
+        self._perform(ready)
+        await self._notify()
+
+    def _perform(self, ready: Ready) -> None:
+        if self._transport is not None:
+            for message in ready.messages:
+                self._transport.send(message)
+        if ready.snapshot is not None:
+            self._machine.restore(ready.snapshot)
+        if ready.committed:
+            self._machine.apply(ready.committed)
+        self._note_leadership()
+        self._answer(ready.committed)
+        self._snapshot_if_due()
+
+    def _note_leadership(self) -> None:
+        raft = self.raft
+        if raft.is_established and raft.applied >= raft.term_start_index:
+            if self._led_in_term != raft.term:
+                self._led_in_term = raft.term
+                self._machine.leadership(leads=True)
+        elif self._led_in_term:
+            self._led_in_term = 0
+            self._machine.leadership(leads=False)
+
+    def _answer(self, committed: Sequence[Entry]) -> None:
+        for entry in committed if self._waiting else ():
+            proposal = self._waiting.pop(entry.index, None)
+            if proposal is None or proposal.done.done():
+                continue
+            if entry.term == proposal.term:
+                proposal.done.set_result(None)
+            else:
+                proposal.done.set_exception(NotLeader(self.leader_id))
+        if self.raft.role is not Role.LEADER:
+            self._fail_waiting()
+
+    def _fail_waiting(self) -> None:
+        for proposal in self._waiting.values():
+            if not proposal.done.done():
+                proposal.done.set_exception(NotLeader(self.leader_id))
+        self._waiting.clear()
+
+    async def _sleep_until(self, deadline: float) -> None:
+        seconds = None if deadline == math.inf else max(deadline - self._now(), 0)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        self._wake.clear()
+
+    async def _notify(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    def _now(self) -> float:
+        return self._system.clock.monotonic()
+
+    # -- snapshots
+
+    def _snapshot_if_due(self) -> None:
+        entries = self.raft.applied - self.raft.log.snapshot.index
+        limits = self._snapshot_limits
+        due = entries > 0 and (self._store.bytes_since_snapshot >= limits.bytes_max or entries >= limits.entries_max)
+        if due and self._encoding is None:
+            self._encoding = asyncio.create_task(self._encode(self._machine.capture(), self.raft.applied))
+
+    async def _encode(self, encode: Callable[[], bytes], index: int) -> None:
+        """Beside the loop: entries go on being committed meanwhile."""
+        self._encoded = index, await self._system.threads.run(encode)
+        self._wake.set()
+
+    async def _save_encoded_snapshot(self) -> None:
+        if self._encoding is not None and self._encoding.done():
+            self._encoding.result()
+            self._encoding = None
+        if self._encoded is None:
+            return
+        index, data = self._encoded
+        self._encoded = None
+        if index <= self.raft.log.snapshot.index:
+            return  # a newer one came from the leader
+        snapshot = self.raft.compact(data, index)
+        await self._system.threads.run(self._store.save_snapshot, snapshot)
+        await self._system.threads.run(self._store.drop_before, self.raft.compacted(snapshot))
