@@ -5,21 +5,14 @@ cleaned segment for as long as its marker stays for that reason.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from ottla.storage.aborted_index import AbortedTransaction
 from ottla.wire.batch import Batch
 from ottla.wire.records import iterate
 
-__all__ = ["AbortedTransaction", "CleanedTransactions"]
+__all__ = ["CleanedTransactions"]
 
 ABORT, COMMIT = 0, 1
-
-
-class AbortedTransaction(NamedTuple):
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
 
 
 class CleanedTransactions:

@@ -7,12 +7,12 @@ worker process keeps the offset map, for it can be large; if the process was rep
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from struct import Struct
 
 from ottla.errors import Code, KafkaError
-from ottla.storage import names
+from ottla.storage import aborted_index, names
+from ottla.storage.aborted_index import AbortedTransaction
 from ottla.storage.batch_filter import BatchFilter, LastWritten
-from ottla.storage.cleaned_transactions import AbortedTransaction, CleanedTransactions
+from ottla.storage.cleaned_transactions import CleanedTransactions
 from ottla.storage.files import FileCache
 from ottla.storage.offset_map import KEYS_MAX, OffsetMap
 from ottla.storage.scan import scan
@@ -23,7 +23,6 @@ from ottla.wire.batch import Batch, parse
 __all__ = ["Cleaning", "Rewritten", "forget", "group", "index", "rewrite"]
 
 OPEN_FILES_MAX = 8
-ABORTED_ENTRY = Struct(">hqqqq")  # version, producer id, first and last offset, last stable offset
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
 
@@ -53,6 +52,7 @@ class Rewritten:
 
     base_offset: int
     size: int
+    changed: bool  # whether anything but the number of segments differs
     transactions: CleanedTransactions
 
 
@@ -129,14 +129,17 @@ def rewrite(
     for path in cleaned.paths():
         disk.remove(path)
     cleaned.create()
+    changed = False
     for base, size in (one for one in cleaning.segments if one[0] in bases):
         for batch in _batches(disk, cleaning.folder, base, size):
-            if (data := keep.apply(batch, transactions)) is not None:
+            data = keep.apply(batch, transactions)
+            changed = changed or data is not batch.data
+            if data is not None:
                 _append(cleaned, parse(data), interval=cleaning.index_interval_bytes)
-    _write_aborted(disk, cleaned.path(names.TXN_INDEX), transactions.take_retained())
+    aborted_index.write(disk, cleaned.path(names.TXN_INDEX), transactions.take_retained())
     cleaned.seal()
     cleaned.sync()
-    return Rewritten(base_offset=bases[0], size=cleaned.size, transactions=transactions)
+    return Rewritten(base_offset=bases[0], size=cleaned.size, changed=changed, transactions=transactions)
 
 
 def _append(cleaned: Segment, batch: Batch, *, interval: int) -> None:
@@ -147,11 +150,6 @@ def _append(cleaned: Segment, batch: Batch, *, interval: int) -> None:
         max_timestamp=batch.max_timestamp,
         interval=interval,
     )
-
-
-def _write_aborted(disk: Disk, path: str, aborted: Sequence[AbortedTransaction]) -> None:
-    if aborted:
-        disk.replace_file(path, b"".join(ABORTED_ENTRY.pack(0, *one) for one in aborted))
 
 
 def forget() -> None:

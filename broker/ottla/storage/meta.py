@@ -5,10 +5,11 @@ A directory that belongs to somebody else is refused with a sentence and never w
 
 import base64
 import binascii
+import re
 import uuid
 from dataclasses import dataclass
 
-from ottla.config.properties import parse_properties, render_property
+from ottla.config.properties import parse_properties
 from ottla.errors import Refusal
 from ottla.system import Disk, Lock, uuid_text
 
@@ -66,8 +67,13 @@ def write_meta(disk: Disk, folder: str, meta: DirectoryMeta) -> None:
         "node.id": str(meta.node_id),
         "version": "1",
     }
-    lines = [render_property(name, value) for name, value in values.items()]
-    disk.replace_file(f"{folder}/{META}", ("\n".join(lines) + "\n").encode())
+    text = "".join(f"{name}={_escaped(value)}\n" for name, value in values.items())
+    disk.replace_file(f"{folder}/{META}", text.encode())
+
+
+def _escaped(value: str) -> str:
+    """As java.util.Properties would have to read it back."""
+    return re.sub(r"[\\=:#!]|^ ", lambda special: "\\" + special[0], value)
 
 
 def refuse_kafka(disk: Disk, folder: str) -> None:

@@ -1,0 +1,160 @@
+"""Compaction of the logs of a broker, one at a time: choose the dirtiest, rewrite it in the worker, swap the result in.
+
+A log that cannot be cleaned is left alone until the next start, with one line that says why; a disk error is the log
+dir's failure.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from ottla.storage import aborted_index, compaction, names
+from ottla.storage.batch_filter import LastWritten
+from ottla.storage.cleaned_transactions import CleanedTransactions
+from ottla.storage.cleaning_plan import Due, LogFacts, SegmentFacts, dirtiest, due
+from ottla.storage.compaction import Cleaning
+from ottla.storage.directories import LogDirectories
+from ottla.storage.folder_names import TopicPartition
+from ottla.storage.log import Log
+from ottla.storage.offset_map import KEYS_MAX
+from ottla.storage.segment import FILE_KINDS, Segment
+from ottla.storage.settings import UNLIMITED
+from ottla.storage.worker import Worker
+from ottla.system import System
+
+__all__ = ["Cleaner"]
+
+logger = logging.getLogger(__name__)
+
+
+class Cleaner:
+    """`stable_offset` says below which offset a partition is replicated and its transactions are decided."""
+
+    def __init__(
+        self,
+        directories: LogDirectories,
+        *,
+        worker: Worker,
+        system: System,
+        stable_offset: Callable[[TopicPartition], int],
+        keys_max: int = KEYS_MAX,
+    ) -> None:
+        self.uncleanable: set[TopicPartition] = set()
+        self._directories = directories
+        self._worker = worker
+        self._system = system
+        self._stable_offset = stable_offset
+        self._keys_max = keys_max
+
+    async def clean_once(self) -> bool:
+        """Clean the log that needs it most; False when none does."""
+        now_ms = self._system.clock.wall_ms()
+        self.uncleanable &= self._directories.logs.keys()
+        candidates = [
+            (key, log, self._stable_offset(key), self._directories.cleaned.get(key))
+            for key, log in self._directories.logs.items()
+            if "compact" in log.settings.cleanup_policies and len(log.segments) > 1 and key not in self.uncleanable
+        ]
+        if not candidates:
+            return False
+        plans = await self._system.threads.run(_plans, [one[1:] for one in candidates], now_ms)
+        chosen = dirtiest(plans)
+        if chosen is None:
+            return False
+        key, log, _, _ = candidates[chosen]
+        plan = plans[chosen]
+        assert plan is not None
+        await self._clean_contained(key, log, plan, now_ms)
+        return True
+
+    async def _clean_contained(self, key: TopicPartition, log: Log, plan: Due, now_ms: int) -> None:
+        try:
+            reached = await self._clean(log, plan, now_ms)
+            if reached is not None:
+                await self._directories.write_cleaned(key, reached)
+        except Exception as error:
+            if self._directories.logs.get(key) is not log:
+                return  # deleted or offline meanwhile: its files are no longer there to be read
+            if isinstance(error, OSError):
+                self._directories.fail(self._directories.directory_of(log), error)
+                return
+            self.uncleanable.add(key)
+            logger.error("%s is not compacted until the next start: %s", log.topic_partition, error)
+
+    async def _clean(self, log: Log, plan: Due, now_ms: int) -> int | None:
+        """The offset up to which the log is clean now; None when it changed under the cleaning."""
+        segments = {one.base_offset: one for one in log.segments if one.base_offset < plan.upto}
+        cleaning = await self._system.threads.run(_cleaning, log, plan, now_ms, self._keys_max)
+        reached = await self._worker.run(compaction.index, log.disk, cleaning)
+        try:
+            rewritten = [one for one in cleaning.segments if one[0] < reached]
+            groups = compaction.group(rewritten, segment_bytes=log.settings.segment_bytes, upto=plan.upto)
+            transactions: CleanedTransactions | None = None
+            for bases in groups:
+                result = await self._worker.run(compaction.rewrite, log.disk, cleaning, bases, transactions)
+                transactions = result.transactions
+                old = [segments[base] for base in bases]
+                if not result.changed and len(bases) == 1:
+                    _drop(log, bases[0])
+                elif self._is_unchanged(log, old):
+                    log.replace(old, bases[0])
+                else:
+                    return None
+        finally:
+            await self._worker.run(compaction.forget)
+        return reached
+
+    def _is_unchanged(self, log: Log, old: Sequence[Segment]) -> bool:
+        """False when retention, deletion or truncation was faster; the next start removes what was made in vain."""
+        return self._directories.logs.get(self._directories.key_of(log)) is log and set(old) <= set(log.segments)
+
+
+def _plans(logs: Sequence[tuple[Log, int, int | None]], now_ms: int) -> list[Due | None]:
+    return [due(_facts(log, stable_offset, cleaned), now_ms) for log, stable_offset, cleaned in logs]
+
+
+def _facts(log: Log, stable_offset: int, cleaned: int | None) -> LogFacts:
+    *sealed, active = log.segments
+    settings = log.settings
+    wants_max, wants_first = settings.min_compaction_lag_ms > 0, settings.max_compaction_lag_ms < UNLIMITED
+    return LogFacts(
+        settings=settings,
+        segments=[
+            SegmentFacts(
+                base_offset=one.base_offset,
+                size=one.size,
+                max_timestamp=one.largest_timestamp() if wants_max else 0,
+                first_timestamp=one.first_timestamp if wants_first else 0,
+            )
+            for one in sealed
+        ],
+        active_base=active.base_offset,
+        start_offset=log.start_offset,
+        end_offset=log.end_offset,
+        stable_offset=stable_offset,
+        checkpoint=cleaned,
+    )
+
+
+def _cleaning(log: Log, plan: Due, now_ms: int, keys_max: int) -> Cleaning:
+    segments = log.segments
+    return Cleaning(
+        folder=log.folder,
+        segments=[(one.base_offset, one.size) for one in segments if one.base_offset < plan.upto],
+        first_dirty=plan.first_dirty,
+        upto=plan.upto,
+        now_ms=now_ms,
+        delete_retention_ms=log.settings.delete_retention_ms,
+        index_interval_bytes=log.settings.index_interval_bytes,
+        producers={
+            one.id: LastWritten(one.written[-1].last_offset if one.written else None, one.epoch)
+            for one in list(log.producers.by_id.values())
+        },
+        aborted=aborted_index.read_all(log.disk, log.folder, [one.base_offset for one in segments]),
+        keys_max=keys_max,
+    )
+
+
+def _drop(log: Log, base_offset: int) -> None:
+    """The files that a rewriting made in vain."""
+    for kind in FILE_KINDS:
+        log.disk.remove(f"{log.folder}/{names.name(base_offset, kind)}{names.CLEANED}")

@@ -1,0 +1,194 @@
+"""One log dir: who owns it, the logs in it, and its checkpoints. Everything here blocks; run it in a thread.
+
+An OSError is the directory's failure, not the node's: `LogDirectories` takes it offline.
+"""
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ottla.errors import Refusal
+from ottla.storage import checkpoint, meta
+from ottla.storage.files import FileCache
+from ottla.storage.folder_names import DELETE, STRAY, TopicPartition, parse_folder
+from ottla.storage.log import Log
+from ottla.storage.meta import DirectoryMeta
+from ottla.storage.settings import LogSettings
+from ottla.system import Lock, System
+
+__all__ = ["CLEAN_SHUTDOWN", "Contents", "LogDirectory", "claim_all"]
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+CLEAN_SHUTDOWN_TEXT = b'{"version":0,"brokerEpoch":-1}'  # Kafka's own content; the epoch is of no use here
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class LogDirectory:
+    """`error` is why it is offline; `meta` is None until it is formatted."""
+
+    path: str
+    meta: DirectoryMeta | None = None
+    lock: Lock | None = None
+    error: OSError | None = None
+    logs: dict[TopicPartition, Log] = field(default_factory=dict)
+    reserved: int = 0  # logs being created, for balance
+    stale: set[TopicPartition] = field(default_factory=set)  # no longer here, but perhaps still in a checkpoint
+    writing: threading.Lock = field(default_factory=threading.Lock)  # checkpoints, each by way of one temporary file
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a log dir holds, before any log is opened."""
+
+    clean: bool
+    partitions: Sequence[TopicPartition]
+    deleted: Sequence[str]  # folders whose removal was interrupted
+    recovery_points: Mapping[TopicPartition, int]
+    log_starts: Mapping[TopicPartition, int]
+    high_watermarks: Mapping[TopicPartition, int]
+    cleaned: Mapping[TopicPartition, int]
+
+
+def claim_all(system: System, paths: Sequence[str], *, cluster_id: str | None, node_id: int) -> list[LogDirectory]:
+    """Lock the log dirs and see that they are ours. A Refusal lets go of all; a broken disk gives an offline one.
+
+    `cluster_id` None: all must be of the one cluster that the first formatted directory names.
+    """
+    claimed: list[LogDirectory] = []
+    try:
+        for path in paths:
+            one = _claim(system, path.rstrip("/"), cluster_id=cluster_id, node_id=node_id)
+            claimed.append(one)
+            cluster_id = cluster_id or (one.meta.cluster_id if one.meta else None)
+        if all(one.error for one in claimed):
+            raise Refusal(f"no log dir can be used: {'; '.join(str(one.error) for one in claimed)}")
+    except BaseException:
+        for one in claimed:
+            release(one)
+        raise
+    return claimed
+
+
+def _claim(system: System, path: str, *, cluster_id: str | None, node_id: int) -> LogDirectory:
+    disk = system.disk
+    try:
+        disk.make_folder(path)
+        found = meta.read_meta(disk, path)
+        if found is not None:
+            meta.refuse_foreign(found, folder=path, cluster_id=cluster_id, node_id=node_id)
+        return LogDirectory(path, meta=found, lock=meta.lock(disk, path))
+    except OSError as error:
+        logger.error("log dir %s cannot be used: %s", path, error)
+        return LogDirectory(path, error=error)
+
+
+def release(directory: LogDirectory) -> None:
+    if directory.lock is not None:
+        directory.lock.close()
+        directory.lock = None
+
+
+def identify(system: System, directory: LogDirectory, *, cluster_id: str, node_id: int) -> None:
+    """Format a directory that is not."""
+    if directory.meta is None:
+        own = DirectoryMeta(cluster_id=cluster_id, node_id=node_id, directory_id=system.new_uuid())
+        meta.write_meta(system.disk, directory.path, own)
+        directory.meta = own
+
+
+def survey(system: System, directory: LogDirectory) -> Contents:
+    """Also removes the mark of a clean stop: a crash from here on is a crash."""
+    disk, path = system.disk, directory.path
+    partitions: list[TopicPartition] = []
+    deleted: list[str] = []
+    for name in disk.names(path):
+        if name.endswith(DELETE):
+            deleted.append(f"{path}/{name}")
+        elif not name.endswith(STRAY) and name != meta.KAFKA_METADATA_FOLDER and (parsed := parse_folder(name)):
+            partitions.append(parsed)
+    clean = disk.exists(f"{path}/{CLEAN_SHUTDOWN}")
+    contents = Contents(
+        clean,
+        partitions,
+        deleted,
+        recovery_points=_checkpoint(system, path, checkpoint.RECOVERY_POINT),
+        log_starts=_checkpoint(system, path, checkpoint.LOG_START),
+        high_watermarks=_checkpoint(system, path, checkpoint.HIGH_WATERMARK),
+        cleaned=_checkpoint(system, path, checkpoint.CLEANER),
+    )
+    directory.stale.update(contents.recovery_points, contents.log_starts, contents.high_watermarks, contents.cleaned)
+    directory.stale.difference_update(partitions)
+    if clean:
+        disk.remove(f"{path}/{CLEAN_SHUTDOWN}")
+        disk.sync_folder(path)
+    return contents
+
+
+def _checkpoint(system: System, path: str, name: str) -> checkpoint.Offsets:
+    """Without a sound checkpoint the logs themselves are read, as in Kafka."""
+    try:
+        return checkpoint.read(system.disk, path, name)
+    except Refusal as malformed:
+        logger.warning("%s", malformed)
+        return {}
+
+
+def open_logs(
+    system: System,
+    files: FileCache,
+    directory: LogDirectory,
+    contents: Contents,
+    partitions: Iterable[TopicPartition],
+    settings_of: Callable[[str], LogSettings],
+) -> list[tuple[TopicPartition, Log, uuid.UUID | None]]:
+    opened = []
+    for key in partitions:
+        folder = f"{directory.path}/{key[0]}-{key[1]}"
+        log = Log.open(
+            folder,
+            settings=settings_of(key[0]),
+            system=system,
+            files=files,
+            clean=contents.clean,
+            log_start=contents.log_starts.get(key, 0),
+            recovery_point=contents.recovery_points.get(key, 0),
+        )
+        opened.append((key, log, meta.read_topic_id(system.disk, folder)))
+    return opened
+
+
+def write_checkpoints(system: System, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]) -> None:
+    logs = dict(directory.logs)
+    starts = {key: log.start_offset for key, log in logs.items() if log.start_offset > log.segments[0].base_offset}
+    points = {key: log.flushed_offset for key, log in logs.items()}
+    marks = {key: high_watermarks[key] for key in logs if key in high_watermarks}
+    with directory.writing:
+        checkpoint.write(system.disk, directory.path, checkpoint.RECOVERY_POINT, points)
+        checkpoint.write(system.disk, directory.path, checkpoint.LOG_START, starts)
+        checkpoint.write(system.disk, directory.path, checkpoint.HIGH_WATERMARK, marks)
+
+
+def write_cleaned(system: System, directory: LogDirectory, offsets: Mapping[TopicPartition, int]) -> None:
+    with directory.writing:
+        checkpoint.write(system.disk, directory.path, checkpoint.CLEANER, offsets)
+
+
+def forget_offsets(system: System, directory: LogDirectory, key: TopicPartition) -> None:
+    """Take out of the checkpoints what an earlier topic of this name left there: it is not the new one's."""
+    with directory.writing:
+        for name in (checkpoint.RECOVERY_POINT, checkpoint.LOG_START, checkpoint.HIGH_WATERMARK, checkpoint.CLEANER):
+            offsets = _checkpoint(system, directory.path, name)
+            if offsets.pop(key, None) is not None:
+                checkpoint.write(system.disk, directory.path, name, offsets)
+
+
+def close(system: System, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]) -> None:
+    """The mark of a clean stop comes last: it vouches for everything before."""
+    for log in directory.logs.values():
+        log.close()
+    write_checkpoints(system, directory, high_watermarks)
+    system.disk.replace_file(f"{directory.path}/{CLEAN_SHUTDOWN}", CLEAN_SHUTDOWN_TEXT)

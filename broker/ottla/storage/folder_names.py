@@ -1,0 +1,28 @@
+"""Names of partition folders inside a log dir. Pure."""
+
+import uuid
+
+__all__ = ["DELETE", "STRAY", "TopicPartition", "folder_name", "marked", "parse_folder"]
+
+DELETE, STRAY = "-delete", "-stray"
+NAME_BYTES_MAX = 255
+
+TopicPartition = tuple[str, int]
+
+
+def folder_name(topic: str, partition: int) -> str:
+    return f"{topic}-{partition}"
+
+
+def parse_folder(name: str) -> TopicPartition | None:
+    """The partition that a folder is for: its number stands behind the last dash. None for any other name."""
+    topic, _, number = name.rpartition("-")
+    if not topic or not number.isascii() or not number.isdigit() or str(int(number)) != number:
+        return None
+    return topic, int(number)
+
+
+def marked(topic: str, partition: int, unique: uuid.UUID, suffix: str) -> str:
+    """What a folder is called while it waits for its removal or for a person; cut to what a file system allows."""
+    tail = f"-{partition}.{unique.hex}{suffix}"
+    return topic[: NAME_BYTES_MAX - len(tail)] + tail
