@@ -10,7 +10,7 @@ from ottla.config.check import broker_setting_of, check_broker_setting
 from ottla.config.endpoints import Endpoint, Voter
 from ottla.config.retired import why_retired
 from ottla.config.table import BROKER
-from ottla.config.values import parse
+from ottla.config.values import parse, render
 from ottla.errors import Refusal
 
 __all__ = ["BrokerConfig", "configure"]
@@ -122,11 +122,14 @@ def _warning(name: str, origin: str) -> str | None:
 
 
 def _refuse_if(problem: str | None, name: str, text: str, origin: str) -> None:
-    if problem is None:
+    setting = broker_setting_of(name)
+    if problem is None or setting is None:
         return
-    shown = "…" if (setting := broker_setting_of(name)) and setting.sensitive else text.strip()
-    reason = problem.removeprefix(f"Invalid value {text} for configuration {name}: ")
-    raise Refusal(f"{origin}: {name}={shown}: {reason.removeprefix('requirement failed: ')}")
+    shown = "…" if setting.sensitive else text.strip()
+    reason = problem.split(f" for configuration {setting.name}: ")[-1].removeprefix("requirement failed: ")
+    if reason.startswith("Not a number"):
+        reason = f"expected a number ({setting.type.name.lower()}), such as the default {render(setting.default) or 0}"
+    raise Refusal(f"{origin}: {name}={shown}: {reason}")
 
 
 def _fit_together(values: Mapping[str, Any]) -> None:

@@ -7,6 +7,8 @@
  *        java -cp 'lib/*' kafka.Kafka server.properties
  *   3. java -cp 'lib/*' Capture.java 127.0.0.1:PORT OUTPUT_FOLDER
  *
+ * The files here were then put into one row a line, with the ports and the directory of that server.properties.
+ *
  * definitions.json: every setting as declared by Kafka. described.json: DescribeConfigs answers in named situations.
  * refused.json: what Kafka says to bad changes.
  */

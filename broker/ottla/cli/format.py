@@ -1,0 +1,89 @@
+"""`ottla format` and `ottla random-uuid`: give a data directory to a fleet."""
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.serve import pairs
+from ottla.config import BrokerConfig
+from ottla.errors import Refusal
+from ottla.storage.meta import DirectoryMeta, read_meta, refuse_foreign, uuid_from_text, write_meta
+from ottla.system import Disk, System, uuid_text
+
+__all__ = ["HELP", "format_directories", "random_uuid"]
+
+HELP = """\
+Give empty data directories to a fleet: write meta.properties and print the cluster id.
+
+Nodes of one fleet need the same cluster id. A fleet of one formats itself on its first start.
+
+\b
+examples:
+  ottla format --data-dir /var/lib/ottla
+  ottla format --config server.properties --cluster-id $(ottla random-uuid)
+"""
+
+HARMLESS = {"lost+found"}  # a fresh file system has it
+
+
+def random_uuid() -> None:
+    print(uuid_text(System().new_uuid()))
+
+
+def format_directories(
+    data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="The directory; else log.dirs.")] = None,
+    cluster_id: Annotated[str | None, typer.Option(metavar="ID", help="The fleet's id; else a new one.")] = None,
+    config: Annotated[str | None, typer.Option(metavar="FILE", help="A server.properties.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting.")] = None,
+    ignore_formatted: Annotated[
+        bool, typer.Option("--ignore-formatted", help="Leave directories of this fleet alone.")
+    ] = False,
+) -> None:
+    configured = BrokerConfig.load(config, pairs(settings or []), data_dir)
+    system = System()
+    try:
+        print(_format(system, configured, cluster_id, ignore_formatted=ignore_formatted))
+    except OSError as error:
+        raise Refusal(f"cannot format {error.filename}: {error.strerror}") from None
+
+
+def _format(system: System, config: BrokerConfig, cluster_id: str | None, *, ignore_formatted: bool) -> str:
+    """Looks at every directory before it writes to the first."""
+    wanted = _same_id(cluster_id, config.cluster_id)
+    found = {folder: _inspect(system.disk, folder) for folder in config.log_dirs}
+    formatted = {folder: meta for folder, meta in found.items() if meta is not None}
+    if formatted and not ignore_formatted:
+        folder, meta = next(iter(formatted.items()))
+        raise Refusal(f"data directory {folder} is already formatted for cluster {meta.cluster_id} (meta.properties)")
+    if wanted is None:
+        wanted = next((meta.cluster_id for meta in formatted.values()), uuid_text(system.new_uuid()))
+    for folder, meta in formatted.items():
+        refuse_foreign(meta, folder=folder, cluster_id=wanted, node_id=config.node_id)
+    for folder in config.log_dirs:
+        if folder not in formatted:
+            system.disk.make_folder(folder)
+            meta = DirectoryMeta(cluster_id=wanted, node_id=config.node_id, directory_id=system.new_uuid())
+            write_meta(system.disk, folder, meta)
+    return wanted
+
+
+def _same_id(asked: str | None, configured: str | None) -> str | None:
+    if asked and configured and asked != configured:
+        raise Refusal(f"--cluster-id {asked} differs from cluster.id={configured} of the configuration")
+    wanted = asked or configured
+    if wanted is not None:
+        try:
+            uuid_from_text(wanted)
+        except ValueError:
+            raise Refusal(f"{wanted!r} is not a cluster id of 22 characters; `ottla random-uuid` makes one") from None
+    return wanted
+
+
+def _inspect(disk: Disk, folder: str) -> DirectoryMeta | None:
+    if not disk.exists(folder):
+        return None
+    meta = read_meta(disk, folder)
+    names = [name for name in disk.names(folder) if name not in HARMLESS]
+    if meta is None and names:
+        raise Refusal(f"data directory {folder} is not empty ({names[0]}, …) and has no meta.properties; use another")
+    return meta

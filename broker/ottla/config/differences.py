@@ -1,0 +1,22 @@
+"""Where a broker's settings differ from those of Apache Kafka 4.1, each with the reason. Pure.
+
+Everything else in the table has Kafka's type, default, rule, importance and update mode; a test holds it to that.
+"""
+
+__all__ = ["ADDED", "OTHER_DEFAULTS"]
+
+OTHER_DEFAULTS = {
+    "listeners": "a broker started without a file listens on this machine only",
+    "node.id": "Kafka insists on one; a fleet of one needs none",
+    "process.roles": "Kafka insists on it; a fleet of one does both",
+    "log.dir": "beside you rather than in /tmp, which loses data on a restart of the machine",
+}
+
+ADDED = {
+    "cluster.id": "the fleet's id may stand in the file, so that empty directories format themselves",
+    "ottla.grpc.port": "nodes talk gRPC to each other",
+    "ottla.open.files.max": "segment files are opened when they are needed",
+    "leader.replication.throttled.rate": "Kafka has it too, outside its table",
+    "follower.replication.throttled.rate": "Kafka has it too, outside its table",
+    "replica.alter.log.dirs.io.max.bytes.per.second": "Kafka has it too, outside its table",
+}

@@ -1,0 +1,143 @@
+"""The command as a person runs it: exit status, one line on stderr, files on disk."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NO_FILE = "No such file or directory"
+
+
+def ottla(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "ottla", *words], capture_output=True, text=True, timeout=60)
+
+
+def said(*words: str) -> str:
+    """What a refused command says: exit status 1, one line, no traceback."""
+    done = ottla(*words)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    return done.stderr.strip()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--config", "/missing"], f"ottla serve: cannot read /missing: {NO_FILE}"),
+        (["--set", "oops"], "ottla serve: --set oops: expected key=value, such as --set log.retention.hours=24"),
+        (["--set", "num.partitions=0"], "ottla serve: --set: num.partitions=0: Value must be at least 1"),
+    ],
+)
+def test_serve_refuses_in_one_line(words, sentence):
+    assert said("serve", *words) == sentence
+
+
+def test_serve_names_file_and_line(tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text("# mine\nlog.segment.bytes=big\n")
+    assert said("serve", "--config", str(file)) == (
+        f"ottla serve: {file}, line 2: log.segment.bytes=big: expected a number (int), such as the default 1073741824"
+    )
+
+
+def test_serve_teaches():
+    done = ottla("serve", "--help")
+    assert done.returncode == 0
+    assert "ottla serve --config server.properties --set log.retention.hours=24" in done.stdout
+
+
+def test_serve_starts_without_what_it_does_not_need():
+    loading = (
+        "import sys; from ottla.cli.main import app; app(['serve', '--set', 'oops']); "
+        "print([name for name in ('typer', 'rich', 'hypothesis', 'grpc') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", loading], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_and_version():
+    assert "ottla config list retention" in ottla("--help").stdout
+    assert ottla("--version").stdout == "ottla 0.1.0\n"
+    assert ottla("no-such-command").returncode == 2
+
+
+def test_random_uuid():
+    first, second = ottla("random-uuid").stdout.strip(), ottla("random-uuid").stdout.strip()
+    assert len(first) == len(second) == 22
+    assert first != second
+
+
+def meta_of(folder: Path) -> dict[str, str]:
+    lines = (folder / "meta.properties").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+
+
+def test_format_makes_directories_of_one_fleet(tmp_path):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    done = ottla("format", "--set", f"log.dirs={folders[0]},{folders[1]}", "--set", "node.id=7")
+    assert done.returncode == 0, done.stderr
+    first, second = map(meta_of, folders)
+    assert first["cluster.id"] == second["cluster.id"] == done.stdout.strip()
+    assert first["node.id"] == "7" and first["version"] == "1"
+    assert first["directory.id"] != second["directory.id"]
+
+
+def test_format_takes_a_cluster_id_and_refuses_a_second_time(tmp_path):
+    words = ["format", "--data-dir", str(tmp_path / "data"), "--cluster-id", "MkU3OEVBNTcwNTJENDM2Qk"]
+    assert ottla(*words).stdout == "MkU3OEVBNTcwNTJENDM2Qk\n"
+    before = meta_of(tmp_path / "data")
+    assert said(*words) == (
+        f"ottla format: data directory {tmp_path}/data is already formatted for cluster MkU3OEVBNTcwNTJENDM2Qk "
+        "(meta.properties)"
+    )
+    assert ottla(*words, "--ignore-formatted").returncode == 0
+    assert meta_of(tmp_path / "data") == before
+    other = [*words[:-1], "5L6g3nShT-eMCtK--X86sw", "--ignore-formatted"]
+    assert "belongs to cluster MkU3OEVBNTcwNTJENDM2Qk" in said(*other)
+
+
+def test_format_leaves_a_foreign_directory_alone(tmp_path):
+    (tmp_path / "holiday.jpg").write_text("")
+    fresh = tmp_path.parent / f"{tmp_path.name}-fresh"
+    assert "is not empty (holiday.jpg, …)" in said("format", "--set", f"log.dirs={fresh},{tmp_path}")
+    assert [path.name for path in tmp_path.iterdir()] == ["holiday.jpg"]
+    assert not fresh.exists()
+
+
+def test_format_leaves_kafkas_metadata_alone(tmp_path):
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    (folder / "00000000000000000000.log").write_text("")
+    assert "Apache Kafka" in said("format", "--data-dir", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--cluster-id", "short"], "'short' is not a cluster id of 22 characters"),
+        (["--cluster-id", "MkU3OEVBNTcwNTJENDM2Qk", "--set", "cluster.id=5L6g3nShT-eMCtK--X86sw"], "differs from"),
+        (["--data-dir", "/proc/nowhere"], "cannot format /proc/nowhere"),
+    ],
+)
+def test_format_refusals(words, sentence, tmp_path):
+    where = [] if "--data-dir" in words else ["--data-dir", str(tmp_path / "data")]
+    assert sentence in said("format", *where, *words)
+    assert not (tmp_path / "data").exists()
+
+
+def test_config_list_finds_by_words():
+    done = ottla("config", "list", "retention", "bytes")
+    assert "log.retention.bytes = -1" in done.stdout
+    assert "log.local.retention.bytes" not in done.stdout
+    assert "log.local.retention.bytes" in ottla("config", "list", "retention", "bytes", "--all").stdout
+
+
+def test_config_show():
+    shown = ottla("config", "show", "retention.ms", "--topic").stdout
+    assert "604800000 (7 days)" in shown and "[-1,...]" in shown and "log.retention.minutes" in shown
+    assert said("config", "show", "log.retention.hour") == (
+        "ottla config: unknown broker setting log.retention.hour; did you mean log.retention.hours?"
+    )
+    assert said("config", "show", "retention.ms").endswith("try: ottla config show retention.ms --topic")
