@@ -85,27 +85,28 @@ class Cleaner:
         segments = {one.base_offset: one for one in log.segments if one.base_offset < plan.upto}
         cleaning = await self._system.threads.run(_cleaning, log, plan, now_ms, self._keys_max)
         reached = await self._worker.run(compaction.index, log.disk, cleaning)
-        try:
-            rewritten = [one for one in cleaning.segments if one[0] < reached]
-            groups = compaction.group(rewritten, segment_bytes=log.settings.segment_bytes, upto=plan.upto)
-            transactions: CleanedTransactions | None = None
-            for bases in groups:
-                result = await self._worker.run(compaction.rewrite, log.disk, cleaning, bases, transactions)
-                transactions = result.transactions
-                old = [segments[base] for base in bases]
-                if not result.changed and len(bases) == 1:
-                    _drop(log, bases[0])
-                elif self._is_unchanged(log, old):
-                    log.replace(old, bases[0])
-                else:
-                    return None
-        finally:
-            await self._worker.run(compaction.forget)
+        rewritten = [one for one in cleaning.segments if one[0] < reached]
+        transactions: CleanedTransactions | None = None
+        for bases in compaction.group(rewritten, segment_bytes=log.settings.segment_bytes, upto=plan.upto):
+            result = await self._worker.run(compaction.rewrite, log.disk, cleaning, bases, transactions)
+            transactions = result.transactions
+            if not result.changed and len(bases) == 1:
+                _drop(log, bases[0])
+            elif self._is_unchanged(log, [segments[base] for base in bases], cleaning):
+                log.replace([segments[base] for base in bases], bases[0])
+            else:
+                return None
+        await self._worker.run(compaction.forget)
         return reached
 
-    def _is_unchanged(self, log: Log, old: Sequence[Segment]) -> bool:
+    def _is_unchanged(self, log: Log, old: Sequence[Segment], cleaning: Cleaning) -> bool:
         """False when retention, deletion or truncation was faster; the next start removes what was made in vain."""
-        return self._directories.logs.get(self._directories.key_of(log)) is log and set(old) <= set(log.segments)
+        sizes = dict(cleaning.segments)
+        return (
+            self._directories.logs.get(self._directories.key_of(log)) is log
+            and set(old) <= set(log.segments)
+            and all(one.size == sizes[one.base_offset] for one in old)
+        )
 
 
 def _plans(logs: Sequence[tuple[Log, int, int | None]], now_ms: int) -> list[Due | None]:
