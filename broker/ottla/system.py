@@ -5,6 +5,7 @@ The real ones are here; a simulator passes its own. Code below `net` and `rpc` u
 """
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import shutil
@@ -216,16 +217,12 @@ class RealDisk:
         os.replace(old, new)
 
     def remove(self, path: str) -> None:
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.remove(path)
-        except FileNotFoundError:
-            pass
 
     def remove_folder(self, path: str) -> None:
-        try:
+        with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
-        except FileNotFoundError:
-            pass
 
     def sync_folder(self, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

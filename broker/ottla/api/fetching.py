@@ -121,7 +121,7 @@ class Plan:
         if wanted.offset > partition.log.end_offset or wanted.offset < partition.log.start_offset:
             raise KafkaError(
                 Code.offset_out_of_range,
-                f"{partition} has {partition.log.start_offset} to {partition.high_watermark}, asked for {wanted.offset}",
+                f"{partition} has {partition.log.start_offset} to {partition.high_watermark}, not {wanted.offset}",
             )
 
     def _diverging(self, partition: Partition, wanted: Wanted) -> tuple[int, int] | None:

@@ -1,8 +1,8 @@
 """Produce: append one batch per partition and answer when as many replicas have it as the client asked for.
 
-v3 one batch of magic 2 per partition · v7 zstd (KIP-110) · v8 record errors (KIP-467) · v9 flexible · v10 current leader
-(KIP-951) · v12 transactions without AddPartitionsToTxn (KIP-890) · v13 topic ids (KIP-516). Versions 0-2 are advertised,
-because older librdkafka otherwise falls back to old formats, and never served.
+v3 one batch of magic 2 per partition · v7 zstd (KIP-110) · v8 record errors (KIP-467) · v9 flexible · v10 current
+leader (KIP-951) · v12 transactions without AddPartitionsToTxn (KIP-890) · v13 topic ids (KIP-516). Versions 0-2 are
+advertised, because older librdkafka otherwise falls back to old formats, and never served.
 """
 
 import asyncio

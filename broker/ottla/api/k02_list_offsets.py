@@ -1,7 +1,7 @@
 """ListOffsets: the offset for a time, or for the earliest, latest and newest-timestamped record.
 
-v2 isolation level · v4 leader epochs (KIP-320) · v6 flexible · v7 max timestamp (KIP-734) · v8 earliest local (KIP-405) ·
-v9 latest tiered (KIP-1005) · v10 timeout (KIP-1075).
+v2 isolation level · v4 leader epochs (KIP-320) · v6 flexible · v7 max timestamp (KIP-734) · v8 earliest local
+(KIP-405) · v9 latest tiered (KIP-1005) · v10 timeout (KIP-1075).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Metadata: the brokers, and topics with their partitions and leaders; unknown topics are made where that is allowed.
 
-v1 all topics is null · v4 allow_auto_topic_creation · v5 offline replicas · v7 leader epochs · v8 authorized operations ·
-v9 flexible · v10 topic ids · v12 topics by id · v13 top-level error (KIP-1102).
+v1 all topics is null · v4 allow_auto_topic_creation · v5 offline replicas · v7 leader epochs · v8 authorized
+operations · v9 flexible · v10 topic ids · v12 topics by id · v13 top-level error (KIP-1102).
 """
 
 import uuid

@@ -1,7 +1,7 @@
 """ApiVersions: which APIs and versions are served, and which features are supported and finalized.
 
-v3 flexible, client software name (KIP-511) · v4 features with minimum version 0. A version above ours is answered in the
-layout of v0 with UNSUPPORTED_VERSION, and the connection stays (KIP-511).
+v3 flexible, client software name (KIP-511) · v4 features with minimum version 0. A version above ours is answered in
+the layout of v0 with UNSUPPORTED_VERSION, and the connection stays (KIP-511).
 """
 
 import re

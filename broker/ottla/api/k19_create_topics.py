@@ -1,7 +1,7 @@
 """CreateTopics.
 
-v2-3 validate only · v4 broker defaults for counts (KIP-464) · v5 flexible, answers with what was made (KIP-525) · v7 topic
-ids.
+v2-3 validate only · v4 broker defaults for counts (KIP-464) · v5 flexible, answers with what was made (KIP-525) ·
+v7 topic ids.
 """
 
 from typing import Any

@@ -1,4 +1,7 @@
-"""InitProducerId: an id for an idempotent producer. v2 flexible · v3 producer id and epoch given (KIP-360) · v4-5 KIP-890."""
+"""InitProducerId: an id for an idempotent producer.
+
+v2 flexible · v3 producer id and epoch given (KIP-360) · v4-5 KIP-890.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""DescribeLogDirs: sizes of replicas by log dir. v2 flexible · v3 top-level error · v4 total and usable bytes (KIP-827)."""
+"""DescribeLogDirs: sizes of replicas by log dir.
+
+v2 flexible · v3 top-level error · v4 total and usable bytes (KIP-827).
+"""
 
 from typing import Any
 

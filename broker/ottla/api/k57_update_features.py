@@ -1,4 +1,7 @@
-"""UpdateFeatures: raise or lower finalized features (KIP-584). v1 validate only, upgrade types · v2 no results per feature."""
+"""UpdateFeatures: raise or lower finalized features (KIP-584).
+
+v1 validate only, upgrade types · v2 no results per feature.
+"""
 
 from typing import Any
 

@@ -27,7 +27,7 @@ def is_legal_name(name: str) -> bool:
 async def submit(command: Command[Reply], call: Call) -> Reply:
     """Ask the controller, and come back when this broker has done its part of the change."""
     reply = await call.node.controller.submit(command)
-    await call.node.replicas.settled(call.node.image.version)
+    await call.node.replicas.settled()
     return reply
 
 

@@ -30,7 +30,7 @@ def main(words: list[str]) -> int:
     config = BrokerConfig.load(options.config, pairs(options.set), options.data_dir)
     for warning in config.warnings:
         print(f"ottla serve: warning: {warning}", file=sys.stderr)
-    from ottla.node import serve  # after the settings: a bad one is told at once
+    from ottla.serving import serve  # after the settings: a bad one is told at once
 
     return serve(config)
 

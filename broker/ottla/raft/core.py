@@ -295,6 +295,7 @@ _HANDLERS: dict[tuple[Role, type[Message]], Callable[[Raft, Any], None]] = {
     **{(role, m.Append): following.on_append for role in Role if role is not Role.LEADER},
     **{(role, m.InstallSnapshot): following.on_snapshot for role in Role if role is not Role.LEADER},
     (Role.FOLLOWER, m.LeaderHint): following.on_leader_hint,
+    (Role.PRE_CANDIDATE, m.LeaderHint): following.on_leader_hint,
     (Role.FOLLOWER, m.TimeoutNow): elections.on_timeout_now,
     (Role.PRE_CANDIDATE, m.VoteReply): elections.on_vote_reply,
     (Role.CANDIDATE, m.VoteReply): elections.on_vote_reply,

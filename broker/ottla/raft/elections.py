@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ottla.raft import leading
-from ottla.raft.messages import TimeoutNow, VoteReply, VoteRequest
+from ottla.raft.messages import LeaderHint, TimeoutNow, VoteReply, VoteRequest
 from ottla.raft.quorum import Tally, is_voter, tally
 from ottla.raft.role import Role
 
@@ -58,6 +58,7 @@ def _count(raft: "Raft", *, pre: bool) -> bool:
 def accept_request_term(raft: "Raft", message: VoteRequest) -> bool:
     if message.term > raft.term:
         if not message.handover and _hears_a_leader(raft):
+            _show_the_leader(raft, message)
             return False
         if not message.pre:
             raft.become_follower(message.term, None)
@@ -65,6 +66,16 @@ def accept_request_term(raft: "Raft", message: VoteRequest) -> bool:
         raft.send(VoteReply(raft.member, message.source.id, raft.term, granted=False, pre=message.pre))
         return False
     return True
+
+
+def _show_the_leader(raft: "Raft", message: VoteRequest) -> None:
+    """The asker may have been removed from the voters while it was away: only the leader's log can tell it."""
+    if not message.pre:
+        return
+    if raft.leader == raft.member.id:
+        leading.welcome(raft, message.source)
+    elif raft.leader is not None:
+        raft.send(LeaderHint(raft.member, message.source.id, raft.term, leader=raft.leader))
 
 
 def _hears_a_leader(raft: "Raft") -> bool:

@@ -74,6 +74,6 @@ def on_join_elsewhere(raft: "Raft", message: Join) -> None:
 
 
 def on_leader_hint(raft: "Raft", message: LeaderHint) -> None:
-    """An observer may know too few voters to find the leader by itself."""
-    if not raft.is_voter and raft.leader is None and message.leader != raft.member.id:
+    """An observer may know too few voters to find the leader by itself, and so may one that still thinks it votes."""
+    if raft.leader is None and message.leader != raft.member.id:
         raft.send(Join(raft.member, message.leader, raft.term, last_index=raft.log.last_index))

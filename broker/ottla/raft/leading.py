@@ -184,17 +184,25 @@ def _peer_of(raft: "Raft", source: Member) -> Progress | None:
 
 
 def on_join(raft: "Raft", message: Join) -> None:
-    if message.source.id == raft.member.id:
+    welcome(raft, message.source)
+
+
+def welcome(raft: "Raft", member: Member) -> None:
+    """Begin, or go on, to send the log to a member that hears no leader."""
+    if member.id == raft.member.id:
         return
-    if message.source.id not in raft.peers:
+    if member.id not in raft.peers:
         if len(raft.peers) >= raft.config.observers_max:
             return
-        raft.peers[message.source.id] = _new_progress(raft, message.source)
-    peer = _peer_of(raft, message.source)
+        raft.peers[member.id] = _new_progress(raft, member)
+    peer = _peer_of(raft, member)
     assert peer is not None
-    peer.heard_at = raft.now
-    peer.probe_again()
-    _send_append(raft, peer, last_index=raft.log.last_index)
+    if not is_voter(raft.log.voters, member):
+        # A voter that does not hear us is no support, so only observers count as heard.
+        peer.heard_at = raft.now
+    if peer.state is not ProgressState.SNAPSHOT:
+        peer.probe_again()
+        _send_append(raft, peer, last_index=raft.log.last_index)
 
 
 # -- commit

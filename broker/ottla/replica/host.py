@@ -1,7 +1,7 @@
 """The partitions of this broker, kept as the metadata image says: logs are made, opened, led, followed and deleted.
 
 The image moves on the event loop; what needs the disk is done in threads, in the order of the image's versions.
-`settled(version)` waits until everything up to that version is done here.
+`settled()` waits until everything that the image has said so far is done here.
 """
 
 import asyncio
@@ -43,7 +43,8 @@ class ReplicaHost:
         self._watermarks: Mapping[tuple[str, int], int] = {}
         self._todo: deque[tuple[Image, Changes]] = deque()
         self._work: asyncio.Task[None] | None = None
-        self._settled_version = 0
+        self._heard = 0
+        self._done = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     # looking up
@@ -96,7 +97,6 @@ class ReplicaHost:
             for state in topic.partitions:
                 if (found := self.directories.logs.get((topic.name, state.index))) is not None:
                     self._host(topic, state, found)
-        self._settled_version = image.version
 
     async def create_missing(self) -> None:
         """Logs that the image has and the disk has not: made by a topic's creation that a crash interrupted."""
@@ -117,30 +117,30 @@ class ReplicaHost:
 
     def image_moved(self, old: Image, new: Image, changes: Changes) -> None:
         """Subscriber of the metadata feed."""
+        self._heard += 1
         self._todo.append((new, changes))
         if self._work is None:
             self._work = asyncio.ensure_future(self._catch_up())
 
-    async def settled(self, version: int) -> None:
-        if self._settled_version < version:
+    async def settled(self) -> None:
+        if self._done < self._heard:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((version, future))
+            self._waiting.append((self._heard, future))
             await future
 
     async def _catch_up(self) -> None:
         try:
             while self._todo:
-                image, changes = self._todo.popleft()
-                await self._apply(image, changes)
-                self._settle(image.version)
+                await self._apply(*self._todo.popleft())
+                self._done += 1
+                self._settle()
         finally:
             self._work = None
 
-    def _settle(self, version: int) -> None:
-        self._settled_version = version
-        done = [future for wanted, future in self._waiting if wanted <= version]
-        self._waiting = [pair for pair in self._waiting if pair[0] > version]
-        for future in done:
+    def _settle(self) -> None:
+        ready = [future for wanted, future in self._waiting if wanted <= self._done]
+        self._waiting = [pair for pair in self._waiting if pair[0] > self._done]
+        for future in ready:
             if not future.done():
                 future.set_result(None)
 

@@ -271,13 +271,12 @@ class Log:
         """Remove the files of deleted segments whose time has come."""
         retention.purge(self, now_ms)
 
-    def prepare(self, base_offset: int) -> Segment:
-        """Index `<base_offset>.log.cleaned` and make it durable, for `replace`. Blocking; in a thread."""
-        return replace.prepare(self, base_offset)
+    def replace(self, old: Sequence[Segment], new_base: int) -> Segment:
+        """Swap `<new_base>.log.cleaned`, which must be durable, in for these, safe against a crash at any point.
 
-    def replace(self, old: Sequence[Segment], new: Segment) -> None:
-        """Swap a prepared segment in for these, safe against a crash at any point."""
-        replace.replace(self, old, new)
+        Its indexes are made anew when somebody reads it, if they do not exist as `.cleaned` beside it.
+        """
+        return replace.replace(self, old, new_base)
 
 
 def _base_offset(segment: Segment) -> int:

@@ -95,16 +95,15 @@ def _open_segments(log: "Log", bases: Sequence[int], *, flushed_to: int | None) 
 
 
 def _verify(log: "Log", segment: Segment, next_base: int | None) -> bool:
-    """Rebuild from the data; False when a tail had to be cut off, or the next segment does not follow."""
+    """Rebuild from the data; False when a tail had to be cut off."""
 
     def note_epoch(batch: Batch) -> None:
         if batch.leader_epoch > log.epochs.latest:
             log.epochs.assign(batch.leader_epoch, batch.base_offset)
 
-    lost_bytes = segment.rebuild(interval=log.settings.index_interval_bytes, verify=True, seen=note_epoch)
-    if lost_bytes:
+    interval = log.settings.index_interval_bytes
+    if segment.rebuild(interval=interval, verify=True, below=next_base, seen=note_epoch):
         segment.opened().file.truncate(segment.size)
-    if lost_bytes or (next_base is not None and next_base < segment.next_offset):
         return False
     if next_base is not None:
         segment.seal()

@@ -153,10 +153,13 @@ class Segment:
         if self.sealed:
             self.index = self.times = None
 
-    def rebuild(self, *, interval: int, verify: bool, seen: Callable[[Batch], None] | None = None) -> int:
+    def rebuild(
+        self, *, interval: int, verify: bool, below: int | None = None, seen: Callable[[Batch], None] | None = None
+    ) -> int:
         """Learn everything from the .log file alone, up to the first byte that is not of a sound batch. Blocking.
 
-        `verify` checks every CRC too. The number of bytes left over. `write_indexes` replaces the index files.
+        `verify` checks every CRC too; it does not cover offsets, but they ascend and stay `below` the next segment's.
+        The number of bytes left over. `write_indexes` replaces the index files.
         """
         index, times = OffsetIndex(self.path(names.INDEX)), TimeIndex(self.path(names.TIME_INDEX))
         self.index, self.times, self.hints = index, times, {}
@@ -166,16 +169,17 @@ class Segment:
         opened = self.opened()
         end = opened.file.size()
         for _, batch in scan(opened.file, start=0, end=end, whole=verify):
-            if not self._continues(batch) or (verify and not crc_matches(batch)):
+            if not self._continues(batch, below) or (verify and not crc_matches(batch)):
                 break
             self._note(batch.size, batch.last_offset, batch.max_timestamp, interval)
             if seen is not None:
                 seen(batch)
         return end - self.size
 
-    def _continues(self, batch: Batch) -> bool:
+    def _continues(self, batch: Batch, below: int | None) -> bool:
         in_order = batch.base_offset >= self.next_offset and batch.last_offset_delta >= 0
-        return in_order and batch.magic == 2 and batch.last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+        end = self.base_offset + RELATIVE_OFFSET_MAX + 1 if below is None else below
+        return in_order and batch.magic == 2 and batch.last_offset < end
 
     def adopt(self, *, next_offset: int | None) -> None:
         """Take over files that a clean stop or a flush left sound; the next offset is read when not told. Blocking."""

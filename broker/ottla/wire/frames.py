@@ -1,8 +1,8 @@
 """Frames out of a byte stream: a 4-byte length, then that many bytes. Pure.
 
-One reused buffer per connection: the transport writes into `room()`, `received(n)` says how much arrived, and `frames()`
-yields views into the buffer that are valid until the next call. The buffer grows as bytes really arrive, never because
-a length claims them, and shrinks again after a large frame.
+One reused buffer per connection: the transport writes into `room()`, `received(n)` says how much arrived, and
+`frames()` yields views into the buffer that are valid until the next call. The buffer grows as bytes really arrive,
+never because a length claims them, and shrinks again after a large frame.
 """
 
 from collections.abc import Iterator

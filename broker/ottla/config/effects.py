@@ -1,0 +1,53 @@
+"""Is `effect` true? `python -m ottla.config.effects` compares it with the names that the sources mention.
+
+A setting that acts is named, in quotes, somewhere outside this package; one without effect is not.
+"""
+
+import sys
+from pathlib import Path
+
+from ottla.config.setting import Setting
+from ottla.config.table import BROKER, TOPIC
+
+__all__ = ["main", "untrue"]
+
+SOURCES = Path(__file__).parents[1]
+
+# Read by this package and handed out as attributes of BrokerConfig or in the shape of another setting.
+USED_HERE = {
+    "advertised.listeners", "broker.id", "controller.listener.names", "internal.segment.bytes",
+    "listener.security.protocol.map", "listeners", "log.dir", "log.dirs", "metadata.log.dir", "node.id", "process.roles",
+    "cluster.id",
+}  # fmt: skip
+
+
+def untrue(text: str) -> list[str]:
+    """Sentences about settings whose `effect` the text of all sources belies."""
+    through_topics = {name for setting in TOPIC.values() if setting.effect == "full" for name in setting.synonyms}
+    found = []
+    for setting in (*TOPIC.values(), *BROKER.values()):
+        named = _named(setting, text) or setting.name in through_topics or setting.name in USED_HERE
+        if setting.effect == "full" and not named:
+            found.append(f'{setting.name}: nothing names it; effect="none"?')
+        if setting.effect == "none" and _named(setting, text):
+            found.append(f'{setting.name}: has effect="none", but is named in the sources')
+    return found
+
+
+def _named(setting: Setting, text: str) -> bool:
+    # The log's settings are fields, whose names are Kafka's with underscores.
+    field = setting.name.replace(".", "_") + ":" if setting.name in TOPIC else None
+    return f'"{setting.name}"' in text or (field is not None and f"    {field}" in text)
+
+
+def main() -> int:
+    files = [
+        path for path in SOURCES.rglob("*.py") if path.relative_to(SOURCES).parts[0] not in ("config", "cli", "pb")
+    ]
+    problems = untrue("\n".join(path.read_text() for path in files))
+    print("\n".join(problems), file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""`ottla serve` after its settings are read: the event loop, signals, and one node until it is told to stop."""
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+
+from ottla.config import BrokerConfig
+from ottla.node import Node
+from ottla.system import System
+
+__all__ = ["serve"]
+
+log = logging.getLogger("ottla")
+
+LOG_LINE = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+
+
+def serve(config: BrokerConfig) -> int:
+    """Run a node until SIGTERM or Ctrl-C. Raises Refusal when it cannot start or go on."""
+    import uvloop
+
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", level=logging.INFO, stream=sys.stderr
+    )
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(config))
+
+
+async def _serve(config: BrokerConfig) -> int:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    node = Node(config, System())
+    await node.start()
+    _settle_memory()
+    places = ", ".join(f"{e.name}://{e.host or '0.0.0.0'}:{node.ports[e.name]}" for e in config.listeners)
+    log.info("broker %d of cluster %s serves %s", config.node_id, node.cluster_id, places)
+    await _until(stop, node.failed)
+    await node.stop()
+    return 0
+
+
+def _settle_memory() -> None:
+    """What lives as long as the node need not be looked at by every collection."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+async def _until(stop: asyncio.Event, failed: "asyncio.Future[None]") -> None:
+    stopping = asyncio.ensure_future(stop.wait())
+    failed.add_done_callback(lambda _: stopping.cancel())
+    await asyncio.wait([stopping])
+    if failed.done():
+        failed.result()
