@@ -16,8 +16,8 @@ SOURCES = Path(__file__).parents[1]
 # Read by this package and handed out as attributes of BrokerConfig or in the shape of another setting.
 USED_HERE = {
     "advertised.listeners", "broker.id", "controller.listener.names", "internal.segment.bytes",
-    "listener.security.protocol.map", "listeners", "log.dir", "log.dirs", "metadata.log.dir", "node.id", "process.roles",
-    "cluster.id",
+    "listener.security.protocol.map", "listeners", "log.dir", "log.dirs", "metadata.log.dir", "node.id",
+    "process.roles", "cluster.id",
 }  # fmt: skip
 
 
@@ -26,18 +26,18 @@ def untrue(text: str) -> list[str]:
     through_topics = {name for setting in TOPIC.values() if setting.effect == "full" for name in setting.synonyms}
     found = []
     for setting in (*TOPIC.values(), *BROKER.values()):
-        named = _named(setting, text) or setting.name in through_topics or setting.name in USED_HERE
-        if setting.effect == "full" and not named:
+        quoted = f'"{setting.name}"' in text
+        reached = quoted or setting.name in through_topics or setting.name in USED_HERE or _is_field(setting, text)
+        if setting.effect == "full" and not reached:
             found.append(f'{setting.name}: nothing names it; effect="none"?')
-        if setting.effect == "none" and _named(setting, text):
+        if setting.effect == "none" and quoted:
             found.append(f'{setting.name}: has effect="none", but is named in the sources')
     return found
 
 
-def _named(setting: Setting, text: str) -> bool:
-    # The log's settings are fields, whose names are Kafka's with underscores.
-    field = setting.name.replace(".", "_") + ":" if setting.name in TOPIC else None
-    return f'"{setting.name}"' in text or (field is not None and f"    {field}" in text)
+def _is_field(setting: Setting, text: str) -> bool:
+    """The log's settings are fields, named as Kafka names them but with underscores."""
+    return setting.name in TOPIC and f"    {setting.name.replace('.', '_')}: " in text
 
 
 def main() -> int:

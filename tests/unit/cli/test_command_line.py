@@ -2,15 +2,31 @@
 
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from ottla.cli.main import app
 
 NO_FILE = "No such file or directory"
 
 
-def ottla(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "ottla", *words], capture_output=True, text=True, timeout=60)
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def ottla(*words: str) -> Done:
+    """The command in this process: a new one takes half a second to start."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as error:
+        try:
+            status = app(list(words))
+        except SystemExit as end:
+            status = int(end.code or 0)
+    return Done(status, out.getvalue(), error.getvalue())
 
 
 def said(*words: str) -> str:
@@ -55,6 +71,13 @@ def test_serve_starts_without_what_it_does_not_need():
     )
     done = subprocess.run([sys.executable, "-c", loading], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_refusal_is_one_line_of_the_process_too():
+    words = [sys.executable, "-m", "ottla", "serve", "--set", "num.partitions=0"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "ottla serve: --set: num.partitions=0: Value must be at least 1\n"
 
 
 def test_help_and_version():
