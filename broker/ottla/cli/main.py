@@ -44,7 +44,7 @@ def app(words: list[str] | None = None) -> int:
 
 
 def _import_kio_alone() -> None:
-    """kio imports hypothesis wherever it is installed: half a second and 30 MB that no command needs."""
+    """kio imports hypothesis wherever it is installed: half a second and 20 MB that no command needs."""
     if "hypothesis" in sys.modules or "kio" in sys.modules:
         return
     sys.modules["hypothesis"] = cast(ModuleType, None)  # an import of it fails, which kio is ready for
