@@ -1,0 +1,67 @@
+import java.util.Properties;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+/**
+ * Sends numbered values until standard input ends, then waits for what is under way.
+ * Prints `ack NUMBER PARTITION OFFSET` or `fail NUMBER PARTITION REASON` for each. Arguments: bootstrap, topic, partitions,
+ * records per second.
+ */
+public final class SteadyProducer {
+    private static volatile boolean stopping = false;
+
+    public static void main(String[] arguments) throws Exception {
+        String topic = arguments[1];
+        int partitions = Integer.parseInt(arguments[2]);
+        int perTenMilliseconds = Math.max(1, Integer.parseInt(arguments[3]) / 100);
+        stopAtEndOfInput();
+        StringSerializer strings = new StringSerializer();
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings(arguments[0]), strings, strings)) {
+            for (long number = 0; !stopping; ) {
+                for (int i = 0; i < perTenMilliseconds; i++) {
+                    send(producer, topic, number, (int) (number % partitions));
+                    number++;
+                }
+                Thread.sleep(10);
+            }
+        }
+        System.out.flush();
+    }
+
+    private static Properties settings(String bootstrap) {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("acks", "all");
+        settings.put("enable.idempotence", "true");
+        settings.put("linger.ms", "2");
+        settings.put("reconnect.backoff.max.ms", "200");
+        settings.put("delivery.timeout.ms", "120000");
+        settings.put("max.block.ms", "120000");
+        return settings;
+    }
+
+    private static void send(KafkaProducer<String, String> producer, String topic, long number, int partition) {
+        String value = "java-" + number + ".".repeat(200);
+        producer.send(new ProducerRecord<>(topic, partition, null, value), (metadata, failure) -> {
+            if (failure == null) {
+                System.out.println("ack " + number + " " + partition + " " + metadata.offset());
+            } else {
+                System.out.println("fail " + number + " " + partition + " " + failure);
+            }
+        });
+    }
+
+    private static void stopAtEndOfInput() {
+        Thread watcher = new Thread(() -> {
+            try {
+                while (System.in.read() >= 0) { }
+            } catch (java.io.IOException closed) {
+                // The same as the end.
+            }
+            stopping = true;
+        });
+        watcher.setDaemon(true);
+        watcher.start();
+    }
+}
