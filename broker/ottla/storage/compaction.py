@@ -65,16 +65,17 @@ def index(disk: Disk, cleaning: Cleaning) -> int:
     _indexed = None  # before the next one grows
     found = OffsetMap(start=cleaning.first_dirty, keys_max=cleaning.keys_max)
     transactions = CleanedTransactions(one for one in cleaning.aborted if one.last_offset >= cleaning.first_dirty)
-    dirty = [one for one, end in _with_ends(cleaning) if end > cleaning.first_dirty]
+    dirty = [one for one, end in _with_ends(cleaning.segments, cleaning.upto) if end > cleaning.first_dirty]
     if all(_index_segment(disk, cleaning, one, found, transactions) for one in dirty):
         found.reach(cleaning.upto - 1)  # also where offsets are missing at the end
     _indexed = cleaning.identity, found
     return found.latest + 1
 
 
-def _with_ends(cleaning: Cleaning) -> list[tuple[tuple[int, int], int]]:
-    ends = [base for base, _ in cleaning.segments[1:]] + [cleaning.upto]
-    return list(zip(cleaning.segments, ends, strict=True))
+def _with_ends(segments: Sequence[tuple[int, int]], upto: int) -> list[tuple[tuple[int, int], int]]:
+    """Each segment with the offset at which the next one begins."""
+    ends = [*(base for base, _ in segments), upto]
+    return list(zip(segments, ends[1:], strict=True))
 
 
 def _index_segment(
@@ -165,8 +166,7 @@ def group(segments: Sequence[tuple[int, int]], *, segment_bytes: int, upto: int)
     """
     groups: list[list[int]] = []
     total = 0
-    ends = [base for base, _ in segments[1:]] + [upto]
-    for (base, size), end in zip(segments, ends, strict=True):
+    for (base, size), end in _with_ends(segments, upto):
         fits = groups and total + size <= segment_bytes and end - 1 - groups[-1][0] <= RELATIVE_OFFSET_MAX
         if fits:
             groups[-1].append(base)
