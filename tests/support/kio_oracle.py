@@ -31,6 +31,10 @@ def _value(random: Random, field: Field) -> Any:
 def _one(random: Random, field: Field) -> Any:
     if field.struct:
         return random_values(random, field.struct)
+    if field.name.endswith("error_code"):
+        return random.randrange(90)  # kio knows only Kafka's own codes
+    if field.kind in RANGES and "time" in field.name:
+        return random.getrandbits(30)  # kio makes dates of them
     if field.kind in RANGES:
         return random.getrandbits(RANGES[field.kind] - 1)
     if field.kind == "bool":
