@@ -72,8 +72,8 @@ class Cleaner:
             if reached is not None:
                 await self._directories.write_cleaned(key, reached)
         except Exception as error:
-            if self._directories.logs.get(key) is not log:
-                return  # deleted or offline meanwhile: its files are no longer there to be read
+            if self._directories.logs.get(key) is not log or _is_of_a_gone_segment(error, log):
+                return  # deleted, offline or shortened meanwhile: what is left is cleaned another time
             if isinstance(error, OSError):
                 self._directories.fail(self._directories.directory_of(log), error)
                 return
@@ -153,6 +153,10 @@ def _cleaning(log: Log, plan: Due, now_ms: int, keys_max: int) -> Cleaning:
         aborted=aborted_index.read_all(log.disk, log.folder, [one.base_offset for one in segments]),
         keys_max=keys_max,
     )
+
+
+def _is_of_a_gone_segment(error: Exception, log: Log) -> bool:
+    return isinstance(error, FileNotFoundError) and error.filename not in {one.handle.path for one in log.segments}
 
 
 def _drop(log: Log, base_offset: int) -> None:
