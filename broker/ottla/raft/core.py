@@ -99,7 +99,7 @@ class Raft:
         self._pending_snapshot: Snapshot | None = None
         self._in_flight: Ready | None = None
         self.reset_election_deadline()
-        if self.is_sole_voter or not self.is_voter:
+        if self.is_sole_voter or not self.may_stand:
             # Nobody to wait for; or nobody will come unless asked.
             self.election_deadline = now
 
@@ -119,7 +119,7 @@ class Raft:
         if self.role is Role.LEADER:
             leading.tick(self)
         elif now >= self.election_deadline:
-            if self.is_voter:
+            if self.may_stand:
                 elections.campaign(self, pre=True)
             else:
                 following.ask_to_join(self)
@@ -220,6 +220,13 @@ class Raft:
     @property
     def is_voter(self) -> bool:
         return is_voter(self.log.voters, self.member)
+
+    @property
+    def may_stand(self) -> bool:
+        """A voter whose removal may not be committed still stands: it may be the only one that has that entry."""
+        if self.is_voter:
+            return True
+        return self.log.voters_index > self.log.commit and is_voter(self.log.voters_at(self.log.commit), self.member)
 
     @property
     def is_sole_voter(self) -> bool:

@@ -114,5 +114,5 @@ def on_vote_reply(raft: "Raft", message: VoteReply) -> None:
 
 
 def on_timeout_now(raft: "Raft", message: TimeoutNow) -> None:
-    if raft.is_voter:
+    if raft.may_stand:
         campaign(raft, pre=False, handover=True)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from crc32c import crc32c
 
+from ottla.errors import Refusal
 from ottla.raft.messages import Entry, EntryKind, Snapshot, Voters
 
 __all__ = ["Scan", "decode_snapshot", "encode_entry", "encode_snapshot", "scan"]
@@ -59,6 +60,8 @@ def _decode(data: bytes, position: int) -> tuple[Entry, int, int] | None:
     if magic != _MAGIC or length < _BODY.size or end > len(data) or crc32c(data[body_start:end]) != checksum:
         return None
     index, term, synced, kind = _BODY.unpack_from(data, body_start)
+    if kind not in EntryKind.__members__.values():
+        raise Refusal(f"metadata entry {index} is of kind {kind}, which this version does not know; start a newer one")
     return Entry(index, term, EntryKind(kind), data[body_start + _BODY.size : end]), synced, end
 
 

@@ -123,6 +123,12 @@ def _send_entries(raft: "Raft", peer: Progress) -> bool:
     return sent
 
 
+def _tell(raft: "Raft", peer: Progress) -> None:
+    """Entries, or at least that entries the member has are committed now."""
+    if not _send_entries(raft, peer) and peer.may_send and peer.commit_sent < min(raft.log.commit, peer.match):
+        _send_append(raft, peer, last_index=peer.next - 1)
+
+
 def _send_append(raft: "Raft", peer: Progress, *, last_index: int) -> bool:
     log, previous = raft.log, peer.next - 1
     previous_term = log.term_at(previous)
@@ -137,6 +143,7 @@ def _send_append(raft: "Raft", peer: Progress, *, last_index: int) -> bool:
     )
     raft.send(Append(raft.member, peer.member.id, raft.term, previous, previous_term, entries, log.commit))
     peer.sent(previous + len(entries))
+    peer.commit_sent = min(log.commit, previous + len(entries))
     return True
 
 
@@ -168,7 +175,7 @@ def _on_accepted(raft: "Raft", peer: Progress, message: AppendReply) -> None:
         peer.caught_up_at = raft.now
     if is_news and is_voter(raft.log.voters, peer.member):
         commit_what_a_majority_has(raft)
-    _send_entries(raft, peer)
+    _tell(raft, peer)
 
 
 def _peer_of(raft: "Raft", source: Member) -> Progress | None:
@@ -215,8 +222,7 @@ def commit_what_a_majority_has(raft: "Raft") -> None:
         return
     raft.log.commit = index
     for peer in raft.peers.values():
-        if not _send_entries(raft, peer) and peer.may_send:
-            _send_append(raft, peer, last_index=peer.next - 1)
+        _tell(raft, peer)
     if raft.log.voters_index <= raft.log.commit:
         if not raft.is_voter:
             raft.become_follower(raft.term, None)

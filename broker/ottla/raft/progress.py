@@ -25,6 +25,7 @@ class Progress:
         "_inflight_max",
         "_probe_sent",
         "caught_up_at",
+        "commit_sent",
         "heard_at",
         "match",
         "member",
@@ -41,6 +42,7 @@ class Progress:
         self.state = ProgressState.PROBE
         self.heard_at = now
         self.caught_up_at = now
+        self.commit_sent = 0
         self.snapshot_index = 0
         self.snapshot_sent_at = now
         self._probe_sent = False

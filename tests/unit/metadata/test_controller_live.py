@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from ottla.errors import Code, KafkaError
 from ottla.metadata.active import ActiveController
 from ottla.metadata.commands import AllocateProducerIds, CreateTopics, NewTopic, RegisterBroker, UnfenceBroker
