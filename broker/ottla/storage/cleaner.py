@@ -16,7 +16,8 @@ from ottla.storage.directories import LogDirectories
 from ottla.storage.folder_names import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.offset_map import KEYS_MAX
-from ottla.storage.segment import FILE_KINDS, Segment
+from ottla.storage.segment import Segment
+from ottla.storage.segment_files import FILE_KINDS
 from ottla.storage.settings import UNLIMITED
 from ottla.storage.worker import Worker
 from ottla.system import System
