@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import Code, KafkaError
 from ottla.storage.producers import end_marker
+from ottla.storage.rolling import must_roll
 from ottla.storage.settings import LogSettings
 from ottla.system import Buffer
 from ottla.wire.batch import HEADER_BYTES, OVERHEAD_BYTES, STAMP_BYTES, Batch, crc_matches, iterate, stamp
@@ -53,9 +54,7 @@ def append(log: "Log", batch: Batch, *, leader_epoch: int, from_client: bool) ->
         body = memoryview(batch.data)[STAMP_BYTES:]
     last_offset = base_offset + batch.last_offset_delta
     segment = log.active
-    if segment.must_roll(
-        size=size, last_offset=last_offset, max_timestamp=max_timestamp, now_ms=now_ms, settings=settings
-    ):
+    if must_roll(segment, settings, size=size, last_offset=last_offset, max_timestamp=max_timestamp, now_ms=now_ms):
         segment = log.roll()
     segment.append(
         [head, body],
@@ -120,12 +119,13 @@ def _append_stamped(log: "Log", batch: Batch) -> None:
             f"Unexpected offset in append to {log.topic_partition}: {batch!r} does not follow the end {log.end_offset}",
         )
     settings, segment, last_offset = log.settings, log.active, batch.last_offset
-    if segment.must_roll(
+    if must_roll(
+        segment,
+        settings,
         size=batch.size,
         last_offset=last_offset,
         max_timestamp=batch.max_timestamp,
         now_ms=log.clock.wall_ms(),
-        settings=settings,
     ):
         segment = log.roll(batch.base_offset)
     segment.append(

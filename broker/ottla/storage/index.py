@@ -102,6 +102,10 @@ class TimeIndex:
             self.offsets.append(offset)
             self.timestamps.append(timestamp)
 
+    def last(self, base_offset: int) -> tuple[int, int]:
+        """(largest timestamp, offset) so far; -1 and the base if there is none."""
+        return (self.timestamps[-1], base_offset + self.offsets[-1]) if self.timestamps else (NO_TIMESTAMP, base_offset)
+
     def floor(self, timestamp: int) -> int:
         """A relative offset before which no record has a timestamp as large as this one; 0 if nothing is known."""
         number = bisect_right(self.timestamps, timestamp) - 1

@@ -16,7 +16,8 @@ from ottla.storage.append import Appended
 from ottla.storage.epochs import EPOCHS_FILE, LeaderEpochs
 from ottla.storage.files import FileCache
 from ottla.storage.producers import Producers
-from ottla.storage.segment import Segment, sync_path
+from ottla.storage.segment import Segment
+from ottla.storage.segment_files import sync_path
 from ottla.storage.settings import LogSettings
 from ottla.storage.timestamps import TimestampOffset
 from ottla.system import Buffer, System
@@ -48,6 +49,7 @@ class Log:
         self.snapshot_offset = 0  # of the newest producer snapshot
         self.doomed: list[tuple[int, str]] = []  # (when to remove it, path)
         self._unsynced: list[str] = []  # snapshots that the next flush makes durable
+        self.is_new = False  # the folder's own name is not durable yet
         self._folder_changed = False
         self._truncations = 0
         self._flush_failure: OSError | None = None
@@ -168,7 +170,11 @@ class Log:
             self._folder_changed = True
             self.snapshot_offset = offset
 
-    def flush(self) -> int:
+    def flush_sealed(self) -> int:
+        """The same for all but the active segment: what Kafka does in the background after a roll."""
+        return self.flush(sealed_only=True)
+
+    def flush(self, *, sealed_only: bool = False) -> int:
         """Make everything up to the present end durable, and say how far the log now is. Blocking; in a thread.
 
         Data first, then indexes of sealed segments, snapshots and epochs, so that recovery finds all it needs below
@@ -178,24 +184,26 @@ class Log:
         if self._flush_failure is not None:
             raise self._flush_failure
         try:
-            return self._flush()
+            return self._flush(sealed_only)
         except OSError as failure:
             self._flush_failure = failure
             raise
 
-    def _flush(self) -> int:
-        truncations, end, flushed = self._truncations, self.end_offset, self.flushed_offset
+    def _flush(self, sealed_only: bool) -> int:
+        truncations, flushed, active = self._truncations, self.flushed_offset, self.active
+        end = active.base_offset if sealed_only else self.end_offset
         for segment in self.segments:
-            if segment.next_offset > flushed:
+            if segment.next_offset > flushed and segment.base_offset < end:
                 self._sync(segment)
         while self._unsynced:
-            path = self._unsynced.pop()
-            if self.disk.exists(path):
-                sync_path(self.disk, path)
+            sync_path(self.disk, self._unsynced.pop())
         self.epochs.save(self.disk)
         if self._folder_changed:
             self._folder_changed = False
             self.disk.sync_folder(self.folder)
+        if self.is_new:
+            self.is_new = False
+            self.disk.sync_folder(self.folder.rstrip("/").rpartition("/")[0])
         if truncations == self._truncations and end > self.flushed_offset:
             self.flushed_offset = end
         return self.flushed_offset

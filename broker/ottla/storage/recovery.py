@@ -16,9 +16,11 @@ __all__ = ["load", "rebuild_producers"]
 
 
 def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> None:
-    log.disk.make_folder(log.folder)
-    _finish_swaps(log)
-    bases = _segment_bases(log)
+    if not log.disk.exists(log.folder):
+        log.disk.make_folder(log.folder)
+        log.is_new = True
+    found = _finish_swaps(log, log.disk.names(log.folder))
+    bases = _segment_bases(log, found)
     _load_epochs(log)
     log.segments = tuple(_open_segments(log, bases, flushed_to=None if clean else recovery_point))
     if log.segments and log.segments[-1].next_offset < log_start:  # all of it was deleted already
@@ -34,28 +36,33 @@ def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> Non
         _find_epochs(log)
     log.epochs.truncate_end(log.end_offset)
     log.epochs.truncate_start(log.start_offset)
-    _remove_stray_snapshots(log)
+    _remove_stray_snapshots(log, found)
     rebuild_producers(log)
 
 
-def _finish_swaps(log: "Log") -> None:
-    """Drop what was unfinished (.cleaned) or unwanted (.deleted), and put a finished .swap in its place."""
+def _finish_swaps(log: "Log", found: Sequence[str]) -> Sequence[str]:
+    """Drop what was unfinished (.cleaned) or unwanted (.deleted), put a finished .swap in its place; the names left."""
     disk, folder = log.disk, log.folder
-    found = {name: offset for name in disk.names(folder) if (offset := names.offset_of(name)) is not None}
-    cleaned = [offset for name, offset in found.items() if name.endswith(names.CLEANED)]
-    for name, offset in found.items():
+    leftovers = {name: offset for name in found if (offset := _leftover(name)) is not None}
+    if not leftovers:
+        return found
+    cleaned = [offset for name, offset in leftovers.items() if name.endswith(names.CLEANED)]
+    for name, offset in leftovers.items():
         # Beside a .cleaned file of the same offset the .swap is not complete, and the old segments still are.
-        unfinished = name.endswith(names.SWAP) and offset >= min(cleaned, default=offset + 1)
-        if name.endswith((names.CLEANED, names.DELETED)) or unfinished:
+        if not name.endswith(names.SWAP) or offset >= min(cleaned, default=offset + 1):
             disk.remove(f"{folder}/{name}")
-    swaps = [name for name in disk.names(folder) if name.endswith(names.SWAP)]
+    swaps = [name for name in disk.names(folder) if name in leftovers]
     for name in swaps:
         if name.endswith(names.LOG + names.SWAP):
-            _remove_covered(log, found[name])
+            _remove_covered(log, leftovers[name])
     for name in swaps:
         disk.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(names.SWAP)}")
-    if swaps:
-        disk.sync_folder(folder)
+    disk.sync_folder(folder)
+    return disk.names(folder)
+
+
+def _leftover(name: str) -> int | None:
+    return names.offset_of(name) if name.endswith((names.CLEANED, names.DELETED, names.SWAP)) else None
 
 
 def _remove_covered(log: "Log", base: int) -> None:
@@ -69,9 +76,8 @@ def _remove_covered(log: "Log", base: int) -> None:
             log.disk.remove(f"{log.folder}/{name}")
 
 
-def _segment_bases(log: "Log") -> list[int]:
+def _segment_bases(log: "Log", found: Sequence[str]) -> list[int]:
     """Where segments begin; an index without a log file is removed."""
-    found = log.disk.names(log.folder)
     bases = {offset for name in found if name.endswith(names.LOG) and (offset := names.offset_of(name)) is not None}
     for name in found:
         if name.endswith((names.INDEX, names.TIME_INDEX, names.TXN_INDEX)) and names.offset_of(name) not in bases:
@@ -127,10 +133,10 @@ def _find_epochs(log: "Log") -> None:
                 log.epochs.assign(batch.leader_epoch, batch.base_offset)
 
 
-def _remove_stray_snapshots(log: "Log") -> None:
+def _remove_stray_snapshots(log: "Log", found: Sequence[str]) -> None:
     """Keep those that a segment begins with, and the newest: a clean stop leaves it at the end."""
     bases = {segment.base_offset for segment in log.segments}
-    for offset in snapshots.snapshot_offsets(log.disk, log.folder)[:-1]:
+    for offset in snapshots.snapshot_offsets(found)[:-1]:
         if offset not in bases:
             log.disk.remove(snapshots.path(log.folder, offset))
 

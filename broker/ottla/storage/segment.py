@@ -8,22 +8,21 @@ grow.
 from collections.abc import Callable, Iterator, Sequence
 
 from ottla.storage import names
-from ottla.storage.files import FileCache, Handle, OpenFile
+from ottla.storage.files import FileCache, OpenFile
 from ottla.storage.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from ottla.storage.scan import Reader, scan
-from ottla.storage.settings import LogSettings
-from ottla.system import Buffer, Disk
+from ottla.storage.segment_files import FILE_KINDS, SegmentFiles
+from ottla.system import Buffer
 from ottla.wire.batch import Batch, crc_matches
 
-__all__ = ["Segment"]
+__all__ = ["FILE_KINDS", "Segment"]
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 HINTS_MAX = 64
 INTERVAL_BYTES = 4096  # between index entries that are made anew without a topic's setting
-FILE_KINDS = (names.LOG, names.INDEX, names.TIME_INDEX, names.TXN_INDEX)
 
 
-class Segment:
+class Segment(SegmentFiles):
     """Invariants: the file's first `size` bytes are whole batches; `next_offset` is one beyond the last of them.
 
     `index` and `times` are in memory while the segment is active, and otherwise when somebody asked for them.
@@ -33,18 +32,12 @@ class Segment:
         "_first_timestamp",
         "_max_timestamp",
         "_max_timestamp_offset",
-        "base_offset",
         "created_ms",
-        "files",
-        "folder",
-        "handle",
         "hints",
         "index",
         "jitter_ms",
         "next_offset",
-        "sealed",
         "size",
-        "suffix",
         "times",
         "unindexed_bytes",
     )
@@ -52,14 +45,9 @@ class Segment:
     def __init__(
         self, folder: str, base_offset: int, *, files: FileCache, created_ms: int, jitter_ms: int = 0, suffix: str = ""
     ) -> None:
-        self.folder = folder
-        self.base_offset = base_offset
+        super().__init__(folder, base_offset, files=files, suffix=suffix)
         self.next_offset = base_offset
-        self.files = files
-        self.suffix = suffix
-        self.handle = Handle(self.path(names.LOG))
         self.size = 0
-        self.sealed = False
         self.index: OffsetIndex | None = OffsetIndex(self.path(names.INDEX))
         self.times: TimeIndex | None = TimeIndex(self.path(names.TIME_INDEX))
         self.hints: dict[int, int] = {}  # offset → position where its batch begins, for readers that go on
@@ -73,18 +61,7 @@ class Segment:
     def __repr__(self) -> str:
         return f"Segment({self.handle.path}, {self.size} bytes, to {self.next_offset})"
 
-    @property
-    def disk(self) -> Disk:
-        return self.files.disk
-
-    def opened(self) -> OpenFile:
-        return self.handle.opened or self.files.open(self.handle)
-
     # Writing, on the loop
-
-    def create(self) -> None:
-        """Make the file, empty. What an earlier life left under this name is gone afterwards."""
-        self.files.open(self.handle, create=True).file.truncate(0)
 
     def append(
         self, buffers: Sequence[Buffer], *, size: int, last_offset: int, max_timestamp: int, interval: int
@@ -116,24 +93,6 @@ class Segment:
         self.unindexed_bytes += size
         self.next_offset = last_offset + 1
         self.size = position + size
-
-    def must_roll(self, *, size: int, last_offset: int, max_timestamp: int, now_ms: int, settings: LogSettings) -> bool:
-        """Whether a batch has to go into a new segment: by size, age, full indexes, or a relative offset too large."""
-        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
-            return True
-        if self.size == 0:
-            return False
-        first = self.first_timestamp
-        waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
-        return (
-            self.size + size > settings.segment_bytes
-            or waited_ms > settings.segment_ms - self.jitter_ms
-            or self._indexes_full(settings.segment_index_bytes)
-        )
-
-    def _indexes_full(self, limit_bytes: int) -> bool:
-        # The time index keeps a place for the entry that sealing adds.
-        return len(self.load_index()) >= limit_bytes // 8 or len(self.load_times()) >= limit_bytes // 12 - 1
 
     def write_indexes(self) -> None:
         """Bring the index files up to date; the time index ends with the segment's largest timestamp, as in Kafka."""
@@ -183,14 +142,24 @@ class Segment:
 
     def adopt(self, *, next_offset: int | None) -> None:
         """Take over files that a clean stop or a flush left sound; the next offset is read when not told. Blocking."""
-        self.index = self.times = self._max_timestamp = None
         self.size = self.opened().file.size()
         self.sealed = next_offset is not None
         self.next_offset = self.base_offset if next_offset is None else next_offset
+        if self.sealed or self.size:
+            self.index = self.times = self._max_timestamp = None
         if not self.sealed and self.size:
-            index = self.load_index()
-            for _, batch in self.batches(index.positions[-1] if len(index) else 0):
-                self.next_offset = batch.last_offset + 1
+            self._read_tail()
+
+    def _read_tail(self) -> None:
+        """What appends go on from, so that the first of them need not ask the disk."""
+        index, times = self.load_index(), self.load_times()
+        largest, offset = times.last(self.base_offset)  # a clean stop leaves the largest there
+        for _, batch in self.batches(index.positions[-1] if len(index) else 0):
+            self.next_offset = batch.last_offset + 1
+            if batch.max_timestamp > largest:
+                largest, offset = batch.max_timestamp, batch.last_offset
+        self._max_timestamp, self._max_timestamp_offset = largest, offset
+        _ = self.first_timestamp
 
     def truncate(self, offset: int) -> None:
         """Cut off the batch that holds `offset` and all after it. It may be appended to afterwards."""
@@ -287,11 +256,9 @@ class Segment:
 
     def _find_max_timestamp(self) -> int:
         times = self.load_times()
-        largest, offset, position = NO_TIMESTAMP, self.base_offset, 0
-        if len(times):
-            largest, offset = times.timestamps[-1], self.base_offset + times.offsets[-1]
-            _, position = self.load_index().floor(times.offsets[-1])
+        largest, offset = times.last(self.base_offset)
         if not (self.sealed and len(times)):  # the last entry of a sealed segment is its largest
+            _, position = self.load_index().floor(offset - self.base_offset)
             for _, batch in self.batches(position):
                 if batch.max_timestamp > largest:
                     largest, offset = batch.max_timestamp, batch.last_offset
@@ -303,39 +270,3 @@ class Segment:
         """What retention goes by: the largest timestamp, or the file's age when no record has one."""
         largest = self.max_timestamp
         return largest if largest >= 0 else self.disk.modified_ms(self.handle.path)
-
-    def sync(self) -> None:
-        """Make the data durable, and the indexes of a sealed segment. Never again after an OSError."""
-        self.opened().file.sync()
-        if self.sealed:
-            for kind in (names.INDEX, names.TIME_INDEX):
-                sync_path(self.disk, self.path(kind))
-
-    # Names
-
-    def path(self, kind: str) -> str:
-        return f"{self.folder}/{names.name(self.base_offset, kind)}{self.suffix}"
-
-    def paths(self) -> list[str]:
-        return [self.path(kind) for kind in FILE_KINDS]
-
-    def rename(self, suffix: str) -> None:
-        """Give all files another suffix. Files that are open stay usable."""
-        old_paths = self.paths()
-        self.suffix = suffix
-        for old, new in zip(old_paths, self.paths(), strict=True):
-            if self.disk.exists(old):
-                self.disk.rename(old, new)
-        self.handle.path = self.path(names.LOG)
-        if self.index is not None:
-            self.index.path = self.path(names.INDEX)
-        if self.times is not None:
-            self.times.path = self.path(names.TIME_INDEX)
-
-
-def sync_path(disk: Disk, path: str) -> None:
-    file = disk.open(path)
-    try:
-        file.sync()
-    finally:
-        file.close()

@@ -84,14 +84,14 @@ def write(disk: Disk, folder: str, offset: int, producers: Iterable[Producer]) -
     return target
 
 
-def snapshot_offsets(disk: Disk, folder: str) -> list[int]:
-    found = [names.offset_of(name) for name in disk.names(folder) if name.endswith(names.SNAPSHOT)]
+def snapshot_offsets(file_names: Iterable[str]) -> list[int]:
+    found = [names.offset_of(name) for name in file_names if name.endswith(names.SNAPSHOT)]
     return sorted(offset for offset in found if offset is not None)
 
 
 def read_newest(disk: Disk, folder: str, *, start: int, end: int) -> tuple[int, list[Producer]] | None:
     """The newest sound snapshot inside the log, with its offset; unsound ones and those outside are removed."""
-    for offset in reversed(snapshot_offsets(disk, folder)):
+    for offset in reversed(snapshot_offsets(disk.names(folder))):
         if start < offset <= end:
             try:
                 return offset, decode(disk.read_file(path(folder, offset)))

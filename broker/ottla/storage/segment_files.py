@@ -1,0 +1,68 @@
+"""The files of one segment: their names, their handle, their life and death."""
+
+from ottla.storage import names
+from ottla.storage.files import FileCache, Handle, OpenFile
+from ottla.system import Disk
+
+__all__ = ["FILE_KINDS", "SegmentFiles", "sync_path"]
+
+FILE_KINDS = (names.LOG, names.INDEX, names.TIME_INDEX, names.TXN_INDEX)
+
+
+class SegmentFiles:
+    """`<base offset>.log` and its companions. `sealed`: nothing is appended any more, the index files are complete."""
+
+    __slots__ = ("base_offset", "files", "folder", "handle", "sealed", "suffix")
+
+    def __init__(self, folder: str, base_offset: int, *, files: FileCache, suffix: str) -> None:
+        self.folder = folder
+        self.base_offset = base_offset
+        self.files = files
+        self.suffix = suffix
+        self.sealed = False
+        self.handle = Handle(self.path(names.LOG))
+
+    @property
+    def disk(self) -> Disk:
+        return self.files.disk
+
+    def path(self, kind: str) -> str:
+        return f"{self.folder}/{names.name(self.base_offset, kind)}{self.suffix}"
+
+    def paths(self) -> list[str]:
+        return [self.path(kind) for kind in FILE_KINDS]
+
+    def opened(self) -> OpenFile:
+        """The .log file; hold the result for as long as its `file` is used. Any thread."""
+        return self.handle.opened or self.files.open(self.handle)
+
+    def create(self) -> None:
+        """Make the .log file, empty. What an earlier life left under this name is gone afterwards."""
+        self.files.open(self.handle, create=True).file.truncate(0)
+
+    def sync(self) -> None:
+        """Make the data durable, and the indexes of a sealed segment. Any thread; never again after an OSError."""
+        self.opened().file.sync()
+        if self.sealed:
+            for kind in (names.INDEX, names.TIME_INDEX):
+                sync_path(self.disk, self.path(kind))
+
+    def rename(self, suffix: str) -> None:
+        """Give all files another suffix. Files that are open stay usable."""
+        old_paths = self.paths()
+        self.suffix = suffix
+        for old, new in zip(old_paths, self.paths(), strict=True):
+            if self.disk.exists(old):
+                self.disk.rename(old, new)
+        self.handle.path = self.path(names.LOG)
+
+
+def sync_path(disk: Disk, path: str) -> None:
+    """Make one file durable, if there is such a file."""
+    if not disk.exists(path):
+        return
+    file = disk.open(path)
+    try:
+        file.sync()
+    finally:
+        file.close()
