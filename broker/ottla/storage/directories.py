@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ottla.errors import Code, KafkaError
 from ottla.storage import directory, loading, meta
-from ottla.storage.directory import LogDirectory
+from ottla.storage.directory import SLICES, LogDirectory
 from ottla.storage.files import FileCache
 from ottla.storage.folder_names import DELETE, TopicPartition, folder_name, marked
 from ottla.storage.log import Log
@@ -216,8 +216,11 @@ class LogDirectories:
             directory.release(one)
 
     async def _close_directory(self, one: LogDirectory, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        threads, logs = self.system.threads, list(one.logs.values())
         with self.containing(one):
-            await self.system.threads.run(directory.close, self.system, one, high_watermarks)
+            slices = (logs[start::SLICES] for start in range(SLICES))
+            await asyncio.gather(*(threads.run(directory.close_logs, part) for part in slices if part))
+            await threads.run(directory.mark_clean, self.system, one, high_watermarks)
 
     async def describe(self) -> list[DirectoryFacts]:
         return [await self.system.threads.run(self._describe, one) for one in self.directories]

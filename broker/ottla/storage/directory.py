@@ -20,6 +20,7 @@ from ottla.system import Lock, System
 
 __all__ = ["CLEAN_SHUTDOWN", "Contents", "LogDirectory", "claim_all"]
 
+SLICES = 8  # of a directory's logs, opened or closed at the same time
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 CLEAN_SHUTDOWN_TEXT = b'{"version":0,"brokerEpoch":-1}'  # Kafka's own content; the epoch is of no use here
 
@@ -186,9 +187,12 @@ def forget_offsets(system: System, directory: LogDirectory, key: TopicPartition)
                 checkpoint.write(system.disk, directory.path, name, offsets)
 
 
-def close(system: System, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]) -> None:
-    """The mark of a clean stop comes last: it vouches for everything before."""
-    for log in directory.logs.values():
+def close_logs(logs: Iterable[Log]) -> None:
+    for log in logs:
         log.close()
+
+
+def mark_clean(system: System, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]) -> None:
+    """After all logs are closed: the mark of a clean stop comes last and vouches for everything before."""
     write_checkpoints(system, directory, high_watermarks)
     system.disk.replace_file(f"{directory.path}/{CLEAN_SHUTDOWN}", CLEAN_SHUTDOWN_TEXT)

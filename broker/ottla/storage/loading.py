@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ottla.errors import Refusal
 from ottla.storage import directory, meta
-from ottla.storage.directory import LogDirectory
+from ottla.storage.directory import SLICES, LogDirectory
 from ottla.storage.folder_names import STRAY, TopicPartition
 from ottla.storage.settings import LogSettings
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ottla.storage.directories import LogDirectories
 
 __all__ = ["open_all", "reconcile"]
-
-SLICES = 8  # of one directory, loaded at the same time
 
 logger = logging.getLogger(__name__)
 
