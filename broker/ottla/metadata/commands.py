@@ -5,14 +5,16 @@ A command either fails as a whole (KafkaError) or answers per item, each with a 
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence, Set
-from random import Random
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
 from ottla.errors import Code
 from ottla.metadata.records import Record
 from ottla.metadata.state import ConfigResource, Listener, PartitionState
+
+if TYPE_CHECKING:
+    from random import Random
 
 __all__ = [
     "AllocateProducerIds",
@@ -61,7 +63,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     now_ms: int
     new_uuid: Callable[[], uuid.UUID]
-    random: Random
+    random: "Random"
     # The version that the records of this decision will have: the epoch of a broker that registers.
     next_version: int
     node_id: int = 0

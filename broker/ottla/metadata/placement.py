@@ -8,11 +8,14 @@ What a placement promises:
 """
 
 from collections.abc import Sequence
-from random import Random
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ottla.errors import Code, KafkaError
+
+if TYPE_CHECKING:
+    from random import Random
 
 __all__ = ["Candidate", "place"]
 
@@ -24,7 +27,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 def place(
-    candidates: Sequence[Candidate], *, partitions: int, replication_factor: int, random: Random
+    candidates: Sequence[Candidate], *, partitions: int, replication_factor: int, random: "Random"
 ) -> list[tuple[int, ...]]:
     """One tuple of broker ids per partition, or KafkaError(INVALID_REPLICATION_FACTOR) in Kafka's words."""
     _check(candidates, replication_factor)

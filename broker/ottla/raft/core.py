@@ -16,8 +16,7 @@ An observer is a follower that is not among the voters: it never stands for elec
 
 import math
 from collections.abc import Callable, Sequence
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -28,6 +27,9 @@ from ottla.raft.messages import Entry, EntryKind, HardState, Member, Message, Sn
 from ottla.raft.progress import Progress
 from ottla.raft.quorum import change_problem, is_voter
 from ottla.raft.role import Role
+
+if TYPE_CHECKING:
+    from random import Random
 
 __all__ = ["NotLeader", "Overloaded", "Raft", "RaftConfig", "Ready", "Role", "VoterChangeRefused"]
 
@@ -78,7 +80,9 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class Raft:
-    def __init__(self, config: RaftConfig, *, hard_state: HardState, log: RaftLog, random: Random, now: float) -> None:
+    def __init__(
+        self, config: RaftConfig, *, hard_state: HardState, log: RaftLog, random: "Random", now: float
+    ) -> None:
         self.config = config
         self.member = config.member
         self.log = log

@@ -1,0 +1,176 @@
+"""Three drivers on one loop with real disks: elections, commits, the death of a leader, snapshots to the one behind."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+from ottla.raft.core import NotLeader, RaftConfig, VoterChangeRefused
+from ottla.raft.driver import RaftDriver, SnapshotLimits
+from ottla.raft.messages import Entry, EntryKind, Member, Message, Snapshot, Voter
+from ottla.raft.store import RaftStore
+from ottla.system import System
+
+
+class Words:
+    """A state machine that remembers every entry."""
+
+    def __init__(self) -> None:
+        self.words: list[bytes] = []
+        self.leads = False
+
+    def apply(self, entries: Sequence[Entry]) -> None:
+        self.words += [entry.data for entry in entries if entry.kind is EntryKind.DATA]
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self.words = snapshot.data.split(b" ") if snapshot.data else []
+
+    def capture(self) -> Callable[[], bytes]:
+        return lambda words=list(self.words): b" ".join(words)  # type: ignore[misc]
+
+    def leadership(self, *, leads: bool) -> None:
+        self.leads = leads
+
+
+class Network:
+    """Delivers on the same loop, also while it is shaken."""
+
+    def __init__(self) -> None:
+        self.drivers: dict[int, RaftDriver] = {}
+        self.random = Random(3)
+
+    def send(self, message: Message) -> None:
+        delay = self.random.random() * 0.002
+        asyncio.get_running_loop().call_later(delay, self._deliver, message)
+
+    def _deliver(self, message: Message) -> None:
+        if (driver := self.drivers.get(message.target)) is not None:
+            driver.receive(message)
+
+
+def directory(node: int) -> uuid.UUID:
+    return uuid.UUID(int=node + 1)
+
+
+class Quorum:
+    def __init__(self, folder: Path, voters: Sequence[int], entries_max: int = 20) -> None:
+        self.folder = folder
+        self.seed = tuple(Voter(node, directory(node)) for node in voters)
+        self.network = Network()
+        self.machines: dict[int, Words] = {}
+        self.entries_max = entries_max
+
+    async def start(self, node: int) -> None:
+        self.machines[node] = Words()
+        driver = RaftDriver(
+            RaftConfig(member=Member(node, directory(node)), election_timeout_s=0.4, heartbeat_s=0.08, entries_kept=5),
+            store=RaftStore(System().disk, str(self.folder / str(node))),
+            system=System(),
+            machine=self.machines[node],
+            seed=self.seed,
+            transport=self.network,
+            snapshot_limits=SnapshotLimits(entries_max=self.entries_max),
+        )
+        await driver.start()
+        self.network.drivers[node] = driver
+
+    async def stop(self, node: int) -> None:
+        await self.network.drivers.pop(node).stop()
+
+    async def leader(self) -> RaftDriver:
+        while True:
+            for driver in self.network.drivers.values():
+                if driver.leads:
+                    return driver
+            await asyncio.sleep(0.005)
+
+    async def propose(self, word: bytes) -> None:
+        """As a client does: until somebody who leads has committed it."""
+        while True:
+            try:
+                await (await self.leader()).propose([word])
+                return
+            except NotLeader:
+                await asyncio.sleep(0.01)
+
+    async def agreement(self, words: Sequence[bytes]) -> None:
+        """A word may be there twice: a leader that steps down does not know whether its proposal is committed."""
+        await until(
+            lambda: all(list(dict.fromkeys(self.machines[node].words)) == list(words) for node in self.network.drivers)
+        )
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+
+
+def test_a_quorum_survives_the_death_of_its_leader(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        quorum = Quorum(tmp_path, [0, 1, 2])
+        await asyncio.gather(*map(quorum.start, range(3)))
+        words = [f"a{number}".encode() for number in range(30)]
+        for word in words:
+            await quorum.propose(word)
+        await quorum.agreement(words)
+        dead = (await quorum.leader()).raft.member.id
+        assert quorum.machines[dead].leads
+        await quorum.stop(dead)
+        more = [f"b{number}".encode() for number in range(60)]
+        for word in more:
+            await quorum.propose(word)
+        leader = await quorum.leader()
+        await until(lambda: leader.raft.log.offset > len(words))
+        await quorum.start(dead)  # the log it needs is compacted by now
+        await quorum.agreement(words + more)
+        await quorum.propose(b"last")
+        leader = await quorum.leader()
+        await until(lambda: len({each.log_end_offset for each in leader.describe().voters}) == 1)
+        state = leader.describe()
+        assert sorted(each.id for each in state.voters) == [0, 1, 2]
+        assert {each.log_end_offset for each in state.voters} == {state.high_watermark}
+        assert all(each.last_fetch_ms > 0 and each.last_caught_up_ms > 0 for each in state.voters)
+        await asyncio.gather(*map(quorum.stop, range(3)))
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_an_observer_follows_and_becomes_a_voter(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        quorum = Quorum(tmp_path, [0])
+        await asyncio.gather(quorum.start(0), quorum.start(1))
+        await quorum.propose(b"one")
+        await quorum.agreement([b"one"])
+        leader = await quorum.leader()
+        assert [each.id for each in leader.describe().observers] == [1]
+        with pytest.raises(NotLeader) as refused:
+            await quorum.network.drivers[1].propose([b"two"])
+        assert refused.value.leader == 0
+        both = (*quorum.seed, Voter(1, directory(1)))
+        await leader.change_voters(both)
+        with pytest.raises(VoterChangeRefused):
+            await leader.change_voters((Voter(5, directory(5)), Voter(6, directory(6))))
+        assert sorted(each.id for each in leader.describe().voters) == [0, 1]
+        await quorum.propose(b"two")
+        await quorum.agreement([b"one", b"two"])
+        await asyncio.gather(quorum.stop(0), quorum.stop(1))
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_proposals_of_a_leader_that_stops_fail(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        quorum = Quorum(tmp_path, [0, 1])
+        await asyncio.gather(quorum.start(0), quorum.start(1))
+        leader = await quorum.leader()
+        other = 1 - leader.raft.member.id
+        await quorum.stop(other)
+        pending = leader.submit([b"never committed"])
+        with pytest.raises(NotLeader):
+            await pending.done  # it hears no majority and steps down
+        assert not quorum.machines[leader.raft.member.id].leads
+        await quorum.stop(leader.raft.member.id)
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
