@@ -25,6 +25,7 @@ REQUEST_HEADER = struct.Struct(">hhih")
 API_VERSIONS = 18
 WAITING = object()
 PENDING_ANSWERS_MAX = 100
+HELD_BYTES_MAX = 1024 * 1024
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
 
 
@@ -45,6 +46,7 @@ class Connection(asyncio.BufferedProtocol):
         self._open_connections = open_connections
         self._slots: deque[Slot] = deque()
         self._tasks: set[asyncio.Future[Answer]] = set()
+        self._held_bytes = 0  # of answers that are ready and not handed to the transport
         self._reading = True
         self._writable = True
         self._host = "?"
@@ -101,7 +103,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def _accepting(self) -> bool:
-        return self._writable and len(self._slots) < PENDING_ANSWERS_MAX and not self._transport.is_closing()
+        return (
+            self._writable
+            and self._held_bytes < HELD_BYTES_MAX
+            and len(self._slots) < PENDING_ANSWERS_MAX
+            and not self._transport.is_closing()
+        )
 
     def _set_reading(self) -> None:
         if self._transport.is_closing() or self._reading == self._accepting:
@@ -115,20 +122,20 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, frame: memoryview) -> None:
         try:
             call, request = self._decode(frame)
-        except (IndexError, struct.error, UnicodeDecodeError) as error:
+        except (Malformed, IndexError, struct.error, UnicodeDecodeError) as error:
             raise Malformed(f"{error} in {describe(frame)}") from error
         slot = Slot()
         self._slots.append(slot)
         if call is None:
-            slot.answer = request
+            self._fill(slot, request)
             return
         try:
             result = call.api.handler(request, call)
         except Exception as error:
-            slot.answer = self._failed(call, error)
+            self._fill(slot, self._failed(call, error))
             return
         if isinstance(result, list) or result is None:
-            slot.answer = result
+            self._fill(slot, result)
         else:
             self._await(slot, call, result)
 
@@ -142,16 +149,15 @@ class Connection(asyncio.BufferedProtocol):
         client_id = str(frame[10:position], "utf-8") if client_size >= 0 else None
         if api.flexible(version):
             position = skip_tags(frame, position)
-        request, end = api.reader(version)(frame, position)
-        if end != len(frame):
-            raise Malformed(f"{len(frame) - end} bytes after the end of {api.name} v{version}")
+        # Bytes behind the request are ignored, as in Kafka: librdkafka sends some after Metadata v13.
+        request, _ = api.reader(version)(frame, position)
         return Call(self._services, api, version, correlation_id, client_id, self._listener, self._host), request
 
     def _decline(self, api: Api | None, key: int, version: int, correlation_id: int) -> Answer:
         if key == API_VERSIONS and api is not None:
             call = Call(self._services, api, 0, correlation_id, None, self._listener, self._host)
             return cast(Answer, api.handler(None, call))
-        raise Malformed(f"API {key} version {version} is not served")
+        raise Malformed("a version that is not served")
 
     def _await(self, slot: Slot, call: Call, result: Awaitable[Answer]) -> None:
         task = asyncio.ensure_future(result)
@@ -163,7 +169,7 @@ class Connection(asyncio.BufferedProtocol):
         if done.cancelled() or self._transport.is_closing():
             return
         error = done.exception()
-        slot.answer = done.result() if error is None else self._failed(call, error)
+        self._fill(slot, done.result() if error is None else self._failed(call, error))
         self._flush()
         if not self._reading and self._accepting:
             self._handle_frames()
@@ -182,6 +188,14 @@ class Connection(asyncio.BufferedProtocol):
 
     # answers
 
+    def _fill(self, slot: Slot, answer: Answer) -> None:
+        """Small answers are sent together when all frames at hand are handled, large ones at once."""
+        slot.answer = answer
+        if answer is not None:
+            self._held_bytes += sum(map(len, answer))
+            if self._held_bytes >= HELD_BYTES_MAX:
+                self._flush()
+
     def _flush(self) -> None:
         """Send every answer that has none before it waiting."""
         slots = self._slots
@@ -193,6 +207,7 @@ class Connection(asyncio.BufferedProtocol):
             if answer:
                 parts += answer
         if parts:
+            self._held_bytes -= sum(map(len, parts))
             self._transport.writelines(parts)
         self.idle_since = self._services.system.clock.monotonic()
 

@@ -6,6 +6,7 @@ busy go into the next round together: that is the group commit.
 
 import asyncio
 import math
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -57,7 +58,7 @@ class ReplicaState(msgspec.Struct, frozen=True):
     """-1: not known."""
 
     id: int
-    directory: object
+    directory: uuid.UUID
     log_end_offset: int
     last_fetch_ms: int
     last_caught_up_ms: int
@@ -226,10 +227,12 @@ class RaftDriver:
 
     async def _round(self) -> None:
         await self._save_encoded_snapshot()
+        if self._now() >= self.raft.deadline():
+            # Here, not only when there is nothing else to do: heartbeats are due under load too.
+            self.raft.tick(self._now())
         ready = self.raft.ready()
         if ready is None:
             await self._sleep_until(self.raft.deadline())
-            self.raft.tick(self._now())
             return
         if ready.must_persist:
             await self._system.threads.run(self._store.persist, ready.hard_state, ready.snapshot, ready.entries)
