@@ -1,0 +1,43 @@
+"""librdkafka producer, as fast as it goes. Arguments: bootstrap, topic, partitions, record bytes, records. Prints JSON."""
+
+import json
+import sys
+import time
+
+from confluent_kafka import Producer
+
+BATCH = 1000
+
+
+def main(bootstrap: str, topic: str, partitions: int, size: int, count: int) -> None:
+    failures = 0
+
+    def report(error: object, _: object) -> None:
+        nonlocal failures
+        failures += error is not None
+
+    settings = {"acks": "all", "linger.ms": 5, "queue.buffering.max.messages": 500_000, "queue.buffering.max.kbytes": 262_144}
+    # Only failures are told: a call into Python for each record would measure the client.
+    producer = Producer({"bootstrap.servers": bootstrap, "delivery.report.only.error": True, "on_delivery": report, **settings})
+    producer.list_topics(topic)
+    value = bytes(i % 251 for i in range(size))
+    messages = [{"value": value, "partition": i % partitions} for i in range(BATCH)]
+    begin = time.perf_counter()
+    for _ in range(count // BATCH):
+        send(producer, topic, messages)
+    left = producer.flush(120)
+    seconds = time.perf_counter() - begin
+    assert left == 0 and failures == 0, f"{left} records left, {failures} failed"
+    print(json.dumps({"seconds": seconds, "records": count, "bytes": count * size}))
+
+
+def send(producer: Producer, topic: str, messages: list[dict[str, object]]) -> None:
+    """All of them, though the queue be full; records that found no room are tried again."""
+    while messages:
+        producer.produce_batch(topic, messages)
+        messages = [message for message in messages if message.pop("_error", None) is not None]
+        producer.poll(0.02 if messages else 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6]))

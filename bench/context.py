@@ -1,0 +1,43 @@
+"""What a workload gets: fresh brokers of one peer, and the size of the run."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.librdkafka import make_topic
+from support.peers import PEERS
+from support.process import BrokerProcess
+
+QUICK_SHARE = 0.1
+# Half of what Apache Kafka takes of 1 KB records on two cores, when no measurement of this run says better.
+HALF_LOAD_RECORDS_PER_S = 50_000
+
+
+@dataclass
+class Context:
+    peer: str
+    quick: bool
+    half_load_records_per_s: int = HALF_LOAD_RECORDS_PER_S
+
+    def scaled(self, count: int) -> int:
+        """Work to do, smaller in a quick run; a multiple of 1000."""
+        return max(1000, int(count * (QUICK_SHARE if self.quick else 1)) // 1000 * 1000)
+
+    @contextmanager
+    def broker(self) -> Iterator[BrokerProcess]:
+        """Started, on an empty folder that is removed afterwards."""
+        folder = Path(tempfile.mkdtemp(prefix=f"bench-{self.peer}-"))
+        broker = PEERS[self.peer](folder)
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.close()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def fresh_topic(broker: BrokerProcess, name: str, partitions: int = 1) -> str:
+    return make_topic(broker.bootstrap, name, partitions=partitions)

@@ -1,0 +1,44 @@
+"""Java's ProducerPerformance, acks=all: default settings, and 256 KiB batches; 1 and 64 partitions."""
+
+import re
+from collections.abc import Iterator
+
+from support.java import java_command
+
+from bench.client_process import ClientRun, run_client
+from bench.context import Context, fresh_topic
+from bench.rows import CPU_PER_GB, PRODUCE_RATE, Reading
+
+GB = 1e9
+RECORD_BYTES = 1000
+SETTINGS: dict[str, tuple[list[str], int]] = {
+    "defaults": ([], 500_000),
+    "256 KiB batches": (["batch.size=262144", "linger.ms=5"], 1_200_000),
+}
+# As kafka-producer-perf-test.sh gives it.
+HEAP = ("-Xmx512M",)
+
+
+def run(context: Context) -> Iterator[Reading]:
+    with context.broker() as broker:
+        bootstrap = broker.bootstrap
+        run_client(broker, perf(bootstrap, fresh_topic(broker, "warm-up"), context.scaled(100_000), []))
+        for label, (settings, count) in SETTINGS.items():
+            for partitions in (1, 64):
+                topic = fresh_topic(broker, f"{label.replace(' ', '-')}-{partitions}", partitions)
+                done = run_client(broker, perf(bootstrap, topic, context.scaled(count), settings))
+                yield from readings(f"produce Java {label} × {partitions}p", done, context.scaled(count))
+
+
+def perf(bootstrap: str, topic: str, count: int, settings: list[str]) -> list[str]:
+    size = ["--num-records", str(count), "--record-size", str(RECORD_BYTES), "--throughput", "-1"]
+    properties = ["--producer-props", f"bootstrap.servers={bootstrap}", "acks=all", *settings]
+    return java_command("org.apache.kafka.tools.ProducerPerformance", "--topic", topic, *size, *properties, options=HEAP)
+
+
+def readings(name: str, done: ClientRun, count: int) -> Iterator[Reading]:
+    """From its last line: `500000 records sent, 51234.5 records/sec (48.86 MB/sec), …`."""
+    summary = re.search(rf"^{count} records sent, ([\d.]+) records/sec", done.output, re.M)
+    assert summary, f"no summary from ProducerPerformance:\n{done.output[-1000:]}"
+    yield Reading(name, "MB/s", float(summary[1]) * RECORD_BYTES / 1e6, PRODUCE_RATE, done.limited_by)
+    yield Reading(f"broker CPU, {name}", "CPU s/GB", done.broker_cpu_s / (count * RECORD_BYTES / GB), CPU_PER_GB)

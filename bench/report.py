@@ -1,0 +1,51 @@
+"""The report: JSON for machines, a table for people, one last line for both."""
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.rows import Row, worst
+
+OUT = Path(__file__).parent / "out" / "report.json"
+
+
+def write_json(rows: list[Row], path: Path = OUT) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"rows": [row.as_json() for row in rows]}, indent=1) + "\n")
+
+
+def print_table(rows: list[Row], console: Console) -> None:
+    table = Table(title="Ottla beside Apache Kafka 4.1.1 (medians)", title_justify="left")
+    for heading in ("workload", "unit", "kafka", "ottla", "ratio", "goal", "limited by", ""):
+        table.add_column(heading, justify="right" if heading in ("kafka", "ottla", "ratio", "goal") else "left")
+    for row in rows:
+        table.add_row(
+            row.name, row.unit, figure(row.kafka), figure(row.ottla), f"{row.ratio:.2f}", str(row.goal or ""),
+            row.limited_by.split(" ")[0], verdict(row),
+        )  # fmt: skip
+    console.print(table)
+    for row in rows:
+        if row.limited_by:
+            console.print(f"[dim]{row.name}: {row.limited_by}[/dim]", highlight=False)
+
+
+def print_last_line(rows: list[Row], console: Console) -> None:
+    found = worst(rows)
+    line = f"worst ratio: {found.name} {found.ratio:.2f}" if found else "worst ratio: none 0.00"
+    console.print(line, highlight=False, soft_wrap=True)
+
+
+def verdict(row: Row) -> str:
+    if row.goal is None:
+        return ""
+    if row.excused and not row.goal.met(row.ratio):
+        return "[yellow]client's limit[/yellow]"
+    return "[green]ok[/green]" if row.ok else "[red]short[/red]"
+
+
+def figure(value: float) -> str:
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value else "-"

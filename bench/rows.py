@@ -1,0 +1,115 @@
+"""The rows of the report: what was measured on both brokers, and what the goal says about it. Pure."""
+
+from dataclasses import dataclass
+from statistics import median
+
+LIMITED_BY_CLIENT = "client"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound on ottla/kafka."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def met(self, ratio: float) -> bool:
+        return self.margin(ratio) >= 1
+
+    def margin(self, ratio: float) -> float:
+        """How far on the good side: 1 is just met, 2 twice as good as asked."""
+        if self.at_least is not None:
+            return ratio / self.at_least
+        assert self.at_most is not None
+        return self.at_most / ratio if ratio > 0 else float("inf")
+
+    def __str__(self) -> str:
+        return f">= {self.at_least}" if self.at_least is not None else f"<= {self.at_most}"
+
+
+PRODUCE_RATE = Goal(at_least=1.2)
+CONSUME_RATE = Goal(at_least=1.0)
+CPU_PER_GB = Goal(at_most=0.6)
+TAIL_LATENCY = Goal(at_most=0.7)
+MEMORY = Goal(at_most=0.15)
+START = Goal(at_most=0.25)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One figure of one run on one broker. `limited_by` tells what ran out, with the proof ("client: busiest thread 97 %")."""
+
+    name: str
+    unit: str
+    value: float
+    goal: Goal | None = None
+    limited_by: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    unit: str
+    kafka: float
+    ottla: float
+    goal: Goal | None
+    limited_by: str
+
+    @property
+    def ratio(self) -> float:
+        return self.ottla / self.kafka if self.kafka else 0.0
+
+    @property
+    def excused(self) -> bool:
+        """A client that cannot go faster says nothing about the broker."""
+        return self.limited_by.startswith(LIMITED_BY_CLIENT)
+
+    @property
+    def ok(self) -> bool:
+        return self.goal is None or self.excused or self.goal.met(self.ratio)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "kafka": round(self.kafka, 4),
+            "ottla": round(self.ottla, 4),
+            "ratio": round(self.ratio, 4),
+            "goal": str(self.goal) if self.goal else None,
+            "limited_by": self.limited_by or None,
+            "ok": self.ok,
+        }
+
+
+def make_rows(readings: dict[str, list[Reading]]) -> list[Row]:
+    """Medians of all rounds, in the order in which the readings first came. `readings` is by peer."""
+    by_name: dict[str, dict[str, list[Reading]]] = {}
+    for peer, found in readings.items():
+        for reading in found:
+            by_name.setdefault(reading.name, {}).setdefault(peer, []).append(reading)
+    return [_make_row(name, peers) for name, peers in by_name.items()]
+
+
+def _make_row(name: str, peers: dict[str, list[Reading]]) -> Row:
+    kafka, ottla = peers.get("kafka", []), peers.get("ottla", [])
+    sample = (ottla or kafka)[0]
+    return Row(
+        name=name,
+        unit=sample.unit,
+        kafka=median(reading.value for reading in kafka) if kafka else 0.0,
+        ottla=median(reading.value for reading in ottla) if ottla else 0.0,
+        goal=sample.goal,
+        limited_by=_limit_of_median(ottla or kafka),
+    )
+
+
+def _limit_of_median(readings: list[Reading]) -> str:
+    """What limited the run nearest to the median, told with its proof."""
+    middle = median(reading.value for reading in readings)
+    return min(readings, key=lambda reading: abs(reading.value - middle)).limited_by
+
+
+def worst(rows: list[Row]) -> Row | None:
+    """The row farthest on the bad side of its goal, among those where both brokers ran and no client was the limit."""
+    judged = [row for row in rows if row.goal and row.kafka and row.ottla and not row.excused]
+    return min(judged, key=lambda row: row.goal.margin(row.ratio) if row.goal else 0.0, default=None)

@@ -1,0 +1,94 @@
+"""`make bench`: all workloads on both brokers, in alternating rounds; medians, ratios and a verdict by the goals."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from rich.console import Console
+from support.kafka_jars import MissingProgram, kafka_jars
+
+from bench import consume, latency, memory, produce_java, produce_librdkafka, start
+from bench.context import Context
+from bench.report import print_last_line, print_table, write_json
+from bench.rows import Reading, make_rows
+
+Workload: TypeAlias = Callable[[Context], Iterator[Reading]]
+WORKLOADS: dict[str, Workload] = {
+    "produce-librdkafka": produce_librdkafka.run,
+    "produce-java": produce_java.run,
+    "consume": consume.run,
+    "latency": latency.run,
+    "start": start.run,
+    "memory": memory.run,
+}
+PEER_NAMES = ("kafka", "ottla")
+ROUNDS = 3
+# A last round is left out rather than passing the time that people were promised.
+TIME_LIMIT_S = 38 * 60
+LOAD_ROW = "produce librdkafka 1000 B × 1p"
+
+
+def main() -> None:
+    options = parse(sys.argv[1:])
+    console = Console()
+    try:
+        kafka_jars()
+    except MissingProgram as missing:
+        sys.exit(str(missing))
+    readings = measure(options, console)
+    rows = make_rows(readings)
+    write_json(rows)
+    print_table(rows, console)
+    print_last_line(rows, console)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one round, a tenth of the work: to see that it runs")
+    parser.add_argument("--only", action="append", choices=list(WORKLOADS), help="this workload (may be repeated)")
+    parser.add_argument("--peer", choices=PEER_NAMES, help="only this broker")
+    parser.add_argument("--rounds", type=int, default=None)
+    options = parser.parse_args(arguments)
+    options.rounds = options.rounds or (1 if options.quick else ROUNDS)
+    return options
+
+
+def measure(options: argparse.Namespace, console: Console) -> dict[str, list[Reading]]:
+    """Readings by peer. Which peer goes first alternates, so that neither always meets the cooler machine."""
+    peers = [options.peer] if options.peer else list(PEER_NAMES)
+    contexts = {peer: Context(peer=peer, quick=options.quick) for peer in peers}
+    readings: dict[str, list[Reading]] = {peer: [] for peer in peers}
+    begin = time.monotonic()
+    for number in range(options.rounds):
+        round_begin = time.monotonic()
+        for name in options.only or WORKLOADS:
+            for peer in peers if number % 2 == 0 else reversed(peers):
+                console.print(f"[dim]{time.monotonic() - begin:5.0f} s  round {number + 1}: {name} on {peer}[/dim]", highlight=False)
+                readings[peer] += told(WORKLOADS[name](contexts[peer]), console)
+            settle_half_load(contexts, readings)
+        now = time.monotonic()
+        if now - begin + (now - round_begin) > TIME_LIMIT_S and number + 1 < options.rounds:
+            console.print(f"[yellow]only {number + 1} rounds: another would pass the time limit[/yellow]")
+            break
+    return readings
+
+
+def told(readings: Iterator[Reading], console: Console) -> Iterator[Reading]:
+    for reading in readings:
+        limit = reading.limited_by.split(" ")[0]
+        console.print(f"         {reading.name}: {reading.value:,.2f} {reading.unit}  {limit}", highlight=False)
+        yield reading
+
+
+def settle_half_load(contexts: dict[str, Context], readings: dict[str, list[Reading]]) -> None:
+    """The rate for open-loop latency, the same for both brokers and all rounds: half of Kafka's own first rate."""
+    measured = next((reading for reading in readings.get("kafka", []) if reading.name == LOAD_ROW), None)
+    for context in contexts.values():
+        if measured:
+            context.half_load_records_per_s = int(measured.value * 1e6 / 1000 / 2)
+
+
+if __name__ == "__main__":
+    main()
