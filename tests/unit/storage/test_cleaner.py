@@ -153,16 +153,19 @@ def test_only_compacted_logs_and_the_dirtiest_first(tmp_path: Path) -> None:
 
 
 class Interrupting(InlineWorker):
-    """Does something before the n-th job."""
+    """Does something before or after the n-th job: 1 is the index, 2 and on are groups of segments."""
 
-    def __init__(self, at: int, action: Callable[[], object]) -> None:
-        self.at, self.action = at, action
+    def __init__(self, at: int, action: Callable[[], object], *, after: bool = False) -> None:
+        self.at, self.action, self.after = at, action, after
 
     async def run(self, function, *arguments):  # type: ignore[no-untyped-def]
         self.at -= 1
-        if self.at == 0:
+        if self.at == 0 and not self.after:
             self.action()
-        return await super().run(function, *arguments)
+        result = await super().run(function, *arguments)
+        if self.at == 0 and self.after:
+            self.action()
+        return result
 
 
 def test_a_rotten_log_is_left_alone_with_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -186,10 +189,11 @@ def test_a_rotten_log_is_left_alone_with_one_line(tmp_path: Path, caplog: pytest
     ]
 
 
+@pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("job", [1, 2, 3])
-def test_a_log_that_is_deleted_meanwhile_is_nobodys_failure(tmp_path: Path, job: int) -> None:
+def test_a_log_that_is_deleted_meanwhile_is_nobodys_failure(tmp_path: Path, job: int, after: bool) -> None:
     async def scenario() -> None:
-        broker = Broker(tmp_path, worker=Interrupting(job, lambda: broker.directories.delete(log)))
+        broker = Broker(tmp_path, worker=Interrupting(job, lambda: broker.directories.delete(log), after=after))
         log = await broker.log()
         churn(log)
         await broker.cleaner.clean_once()
@@ -199,9 +203,11 @@ def test_a_log_that_is_deleted_meanwhile_is_nobodys_failure(tmp_path: Path, job:
     asyncio.run(scenario())
 
 
-def test_retention_that_is_faster_wins(tmp_path: Path) -> None:
+@pytest.mark.parametrize("after", [False, True])
+def test_retention_that_is_faster_wins(tmp_path: Path, after: bool) -> None:
     async def scenario() -> None:
-        broker = Broker(tmp_path, worker=Interrupting(3, lambda: log.advance_start(log.segments[-2].base_offset)))
+        shorten = Interrupting(3, lambda: log.advance_start(log.segments[-2].base_offset), after=after)
+        broker = Broker(tmp_path, worker=shorten)
         log = await broker.log(LogSettings(cleanup_policies=frozenset({"compact", "delete"}), segment_bytes=300))
         churn(log)
         await broker.cleaner.clean_once()

@@ -150,6 +150,13 @@ def test_keyless_records_go_as_in_kafka(path: str) -> None:
     assert [record.key for record in records_of(folder.clean()[0])] == [b""]
 
 
+def test_nothing_goes_beyond_the_reach_of_the_map(path: str) -> None:
+    folder = Folder(path, [[one(0, b"a", b"1"), one(1, b"a", b"2"), one(2, b"b", b"1"), one(3, None, b"no key")]])
+    cleaned, reached = folder.clean(keys_max=1)
+    assert reached == 1
+    assert [record.offset for record in records_of(cleaned)] == [0, 1, 2, 3]
+
+
 def test_untouched_batches_are_copied_byte_for_byte(path: str) -> None:
     data = encode([Record(0, 5, b"a", b"1"), Record(1, 6, b"b", b"2")], codec=Codec.ZSTD, level=19)
     cleaned, _ = Folder(path, [[data]]).clean()
@@ -222,6 +229,12 @@ def test_a_marker_goes_after_its_records_and_its_horizon(path: str) -> None:
     assert summary(again.clean(now_ms=NOW + RETENTION)[0]) == [(2, "data"), (3, "data")]
     fenced, _ = again.clean(now_ms=NOW + RETENTION, producers={7: LastWritten(None, 0)})
     assert summary(fenced) == [(1, "empty"), (2, "data"), (3, "data")], "the epoch of an active producer stays"
+
+
+def test_an_empty_transaction_is_not_taken_for_the_one_before(path: str) -> None:
+    history = [write(0, b"a", 7), marker(1, COMMIT, 7), marker(2, COMMIT, 7), one(3, b"b", b"")]
+    cleaned, _ = Folder(path, [history]).clean()
+    assert [bool(one.attributes & DELETE_HORIZON_BIT) for one in cleaned] == [False, False, True, False]
 
 
 def test_a_transaction_over_two_groups(path: str) -> None:
