@@ -22,9 +22,10 @@ def main(folder: Path) -> None:
         print(f"making {folder} …", flush=True)
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"uv=={uv_version()}")
-    uv = [folder / "bin" / "uv", "pip", "install", "--quiet", "--python", python]
+    uv = [folder / "bin" / "uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", python]
     run(*uv, "--require-hashes", "-r", "requirements/dev.txt")
     run(*uv, "--no-deps", "--no-build-isolation", "--editable", ".")
+    run(python, "-m", "compileall", "-q", "broker")  # a broker starts in half the time
     (folder / ".ready").touch()
     print(f"{folder}/bin/ottla is ready", flush=True)
 
