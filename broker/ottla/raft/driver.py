@@ -206,9 +206,13 @@ class RaftDriver:
         return ReplicaState(member.id, member.directory, self.raft.log.stable + 1, now, now)
 
     def _replica(self, peer: Progress) -> ReplicaState:
-        offset_ms = self._system.clock.wall_ms() - self._now() * 1000
-        fetched, caught_up = int(peer.heard_at * 1000 + offset_ms), int(peer.caught_up_at * 1000 + offset_ms)
+        fetched, caught_up = self._wall_ms_of(peer.heard_at), self._wall_ms_of(peer.caught_up_at)
         return ReplicaState(peer.member.id, peer.member.directory, peer.match + 1, fetched, caught_up)
+
+    def _wall_ms_of(self, moment: float) -> int:
+        if moment == -math.inf:
+            return -1
+        return self._system.clock.wall_ms() - round((self._now() - moment) * 1000)
 
     # -- the loop
 

@@ -36,6 +36,9 @@ def become_leader(raft: "Raft") -> None:
     raft.role, raft.leader = Role.LEADER, raft.member.id
     raft.peers.clear()
     follow_voters(raft)
+    for node, peer in raft.peers.items():
+        if raft.votes.get(node):
+            peer.heard_at = raft.now
     raft.heartbeat_deadline = raft.now + raft.config.heartbeat_s
     raft.quorum_deadline = raft.now + raft.config.election_timeout_s
     raft.append(EntryKind.LEADER, b"")
@@ -55,7 +58,6 @@ def _new_progress(raft: "Raft", member: Member) -> Progress:
         member,
         next_index=raft.log.last_index + 1,
         inflight_max=raft.config.inflight_messages_max,
-        now=raft.now,
     )
 
 
@@ -133,7 +135,7 @@ def _send_append(raft: "Raft", peer: Progress, *, last_index: int) -> bool:
     log, previous = raft.log, peer.next - 1
     previous_term = log.term_at(previous)
     if previous_term is None:
-        _send_snapshot(raft, peer)
+        _send_snapshot_if_alive(raft, peer)
         return False
     entries = log.slice(
         start=peer.next,
@@ -147,10 +149,19 @@ def _send_append(raft: "Raft", peer: Progress, *, last_index: int) -> bool:
     return True
 
 
-def _send_snapshot(raft: "Raft", peer: Progress) -> None:
+def _send_snapshot_if_alive(raft: "Raft", peer: Progress) -> None:
+    """Snapshots are large: a member that does not answer gets a word first."""
+    if _is_silent(raft, peer):
+        _send_sign_of_life(raft, peer)
+        peer.sent(peer.next - 1)
+        return
     snapshot = raft.log.snapshot
     raft.send(InstallSnapshot(raft.member, peer.member.id, raft.term, snapshot))
     peer.sent_snapshot(snapshot.index, raft.now)
+
+
+def _is_silent(raft: "Raft", peer: Progress) -> bool:
+    return raft.now - peer.heard_at >= raft.config.election_timeout_s
 
 
 # -- answers
@@ -160,6 +171,9 @@ def on_append_reply(raft: "Raft", message: AppendReply) -> None:
     peer = _peer_of(raft, message.source)
     if peer is None:
         return
+    if peer.state is ProgressState.SNAPSHOT and _is_silent(raft, peer):
+        # It was away, and the snapshot went nowhere.
+        peer.restart()
     peer.heard_at = raft.now
     if message.accepted:
         _on_accepted(raft, peer, message)

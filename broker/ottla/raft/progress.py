@@ -5,6 +5,7 @@ REPLICATE  messages go out before earlier ones are answered, up to a limit
 SNAPSHOT   the member needs entries that were compacted; entries wait until the snapshot is in
 """
 
+import math
 from collections import deque
 from enum import Enum
 
@@ -35,16 +36,16 @@ class Progress:
         "state",
     )
 
-    def __init__(self, member: Member, *, next_index: int, inflight_max: int, now: float) -> None:
+    def __init__(self, member: Member, *, next_index: int, inflight_max: int) -> None:
         self.member = member
         self.match = 0
         self.next = next_index
         self.state = ProgressState.PROBE
-        self.heard_at = now
-        self.caught_up_at = now
+        # Times of the monotonic clock; never yet.
+        self.heard_at = self.caught_up_at = -math.inf
         self.commit_sent = 0
         self.snapshot_index = 0
-        self.snapshot_sent_at = now
+        self.snapshot_sent_at = -math.inf
         self._probe_sent = False
         self._inflight: deque[int] = deque()
         self._inflight_max = inflight_max

@@ -1,10 +1,12 @@
 """Three drivers on one loop with real disks: elections, commits, the death of a leader, snapshots to the one behind."""
 
 import asyncio
+import selectors
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from ottla.raft.core import NotLeader, RaftConfig, VoterChangeRefused
@@ -55,23 +57,23 @@ def directory(node: int) -> uuid.UUID:
 
 
 class Quorum:
-    def __init__(self, folder: Path, voters: Sequence[int], entries_max: int = 20) -> None:
+    def __init__(self, folder: Path, voters: Sequence[int], *, system: System | None = None) -> None:
         self.folder = folder
         self.seed = tuple(Voter(node, directory(node)) for node in voters)
         self.network = Network()
         self.machines: dict[int, Words] = {}
-        self.entries_max = entries_max
+        self.system = system or System()
 
     async def start(self, node: int) -> None:
         self.machines[node] = Words()
         driver = RaftDriver(
             RaftConfig(member=Member(node, directory(node)), election_timeout_s=0.4, heartbeat_s=0.08, entries_kept=5),
-            store=RaftStore(System().disk, str(self.folder / str(node))),
-            system=System(),
+            store=RaftStore(self.system.disk, str(self.folder / str(node))),
+            system=self.system,
             machine=self.machines[node],
             seed=self.seed,
             transport=self.network,
-            snapshot_limits=SnapshotLimits(entries_max=self.entries_max),
+            snapshot_limits=SnapshotLimits(entries_max=20),
         )
         await driver.start()
         self.network.drivers[node] = driver
@@ -111,14 +113,14 @@ def test_a_quorum_survives_the_death_of_its_leader(tmp_path: Path) -> None:
     async def scenario() -> None:
         quorum = Quorum(tmp_path, [0, 1, 2])
         await asyncio.gather(*map(quorum.start, range(3)))
-        words = [f"a{number}".encode() for number in range(30)]
+        words = [f"a{number}".encode() for number in range(10)]
         for word in words:
             await quorum.propose(word)
         await quorum.agreement(words)
         dead = (await quorum.leader()).raft.member.id
         assert quorum.machines[dead].leads
         await quorum.stop(dead)
-        more = [f"b{number}".encode() for number in range(60)]
+        more = [f"b{number}".encode() for number in range(30)]
         for word in more:
             await quorum.propose(word)
         leader = await quorum.leader()
@@ -174,3 +176,57 @@ def test_proposals_of_a_leader_that_stops_fail(tmp_path: Path) -> None:
         await quorum.stop(leader.raft.member.id)
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+class VirtualSelector(selectors.SelectSelector):
+    """Waiting costs nothing: the clock jumps."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.now += timeout or 0.0
+        return super().select(0)
+
+
+class VirtualTime:
+    """Clock, threads and loop of a simulated machine."""
+
+    def __init__(self) -> None:
+        self.selector = VirtualSelector()
+        self.loop = asyncio.SelectorEventLoop(self.selector)
+        self.loop.time = self.monotonic  # type: ignore[method-assign]
+
+    def monotonic(self) -> float:
+        return self.selector.now
+
+    def wall_ms(self) -> int:
+        return int(self.selector.now * 1000)
+
+    def run(self, work: Callable[..., Any], *arguments: object) -> "asyncio.Future[Any]":
+        future = self.loop.create_future()
+        self.loop.call_later(0.004, lambda: future.set_result(work(*arguments)))
+        return future
+
+
+def test_the_driver_runs_on_virtual_time_and_repeats_itself(tmp_path: Path) -> None:
+    def play(folder: Path) -> tuple[float, int, list[bytes]]:
+        time = VirtualTime()
+        system = System(clock=time, threads=time, random=Random(9))
+        quorum = Quorum(folder, [0, 1, 2], system=system)
+
+        async def scenario() -> None:
+            for node in range(3):
+                await quorum.start(node)
+            for number in range(20):
+                await quorum.propose(str(number).encode())
+            await asyncio.sleep(20)
+
+        time.loop.run_until_complete(scenario())
+        leader = time.loop.run_until_complete(quorum.leader())
+        for node in range(3):
+            time.loop.run_until_complete(quorum.stop(node))
+        return time.monotonic(), leader.term, quorum.machines[2].words
+
+    first = play(tmp_path / "first")
+    assert first == play(tmp_path / "second")
+    assert first[0] > 20 and first[1] == 1 and len(first[2]) == 20
