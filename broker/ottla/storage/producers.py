@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ottla.errors import Code, KafkaError
 from ottla.wire.batch import SEQUENCE_MAX, Batch
+from ottla.wire.records import iterate
 
 __all__ = ["CompletedTransaction", "EndMarker", "Producer", "Producers", "Written", "end_marker"]
 
@@ -206,8 +207,6 @@ class Producers:
 
 def end_marker(batch: Batch) -> EndMarker | None:
     """What a control batch says; None when compaction left it empty or it is of another kind."""
-    from ottla.wire.records import iterate
-
     record = next(iter(iterate(batch)), None)
     if record is None or record.key is None or record.value is None or len(record.key) < 4 or len(record.value) < 6:
         return None

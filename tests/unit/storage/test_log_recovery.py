@@ -277,3 +277,21 @@ def test_many_logs_share_few_files(tmp_path):
     assert all(len(contents(log)) == 6 for log in logs)
     with suppress(KafkaError):
         logs[0].read(start=99, end=99, size_bytes_max=1, whole_first=True)
+
+
+def test_offsets_that_go_back_end_the_log(tmp_path):
+    (tmp_path / "orders-0").mkdir()
+    batch = bytes(make_batch(3).data)
+    (tmp_path / "orders-0" / "00000000000000000000.log").write_bytes(batch + batch)
+    log = open_log(tmp_path, clean=False)
+    assert (log.end_offset, log.size_bytes) == (3, SIZE)
+
+
+def test_what_a_failed_append_could_not_take_back_is_overwritten(tmp_path):
+    log = open_log(tmp_path)
+    fill(log, 2)
+    log.files.forget(log.active.handle)
+    with open(log.active.path(".log"), "ab") as file:
+        file.write(b"half a batch")
+    fill(log, 1)
+    assert [batch.base_offset for batch in read_all(log)] == [0, 3, 6]

@@ -193,3 +193,25 @@ def test_replace_is_safe_at_every_step(tmp_path):
         seen.append(offsets(open_log(picture, clean=False, segment_bytes=3 * SIZE)))
         assert seen[-1] in (old, [3, 9, 18, 21, 24, 27, 30, 33])
     assert seen[0] == old and seen[-1] != old
+
+
+def test_after_truncation_readers_find_the_new_batches(tmp_path):
+    log = open_log(tmp_path)
+    fill(log, 6)
+    for start in range(0, 18, 3):  # leaves a hint at every batch
+        read_some(log, start, size=SIZE)
+    log.truncate_to(9)
+    log.append(make_batch(3, size=500), leader_epoch=1)
+    log.append(make_batch(3, size=7), leader_epoch=1)
+    assert [batch.base_offset for batch in iterate(read_some(log, 12))] == [12]
+
+
+def test_after_truncation_the_largest_timestamp_is_of_what_is_left(tmp_path):
+    log = open_log(tmp_path, index_interval_bytes=0)
+    fill(log, 6)
+    log.truncate_to(9)
+    assert log.max_timestamp() == (8, T0 + 22, 0)
+    assert log.offset_for_timestamp(T0 + 23) is None
+    log.append(make_batch(3, timestamp=T0 + 25), leader_epoch=1)
+    log.close()
+    assert open_log(tmp_path).max_timestamp() == (11, T0 + 27, 1)
