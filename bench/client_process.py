@@ -1,8 +1,8 @@
 """Client programs as child processes: what they print, how long they ran and which of their threads was busiest.
 
 A client is the limit when one of its threads was on a core for 90 % of the time (it cannot be spread further), or when
-the client alone took 90 % of all cores. Otherwise, when client and broker together took 95 % of all cores, the machine is
-the limit; else the broker is.
+the client alone took 90 % of all cores. Otherwise, when client and broker together took 95 % of all cores, the machine
+is the limit; else the broker is.
 """
 
 import json

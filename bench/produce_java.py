@@ -33,7 +33,8 @@ def run(context: Context) -> Iterator[Reading]:
 def perf(bootstrap: str, topic: str, count: int, settings: list[str]) -> list[str]:
     size = ["--num-records", str(count), "--record-size", str(RECORD_BYTES), "--throughput", "-1"]
     properties = ["--producer-props", f"bootstrap.servers={bootstrap}", "acks=all", *settings]
-    return java_command("org.apache.kafka.tools.ProducerPerformance", "--topic", topic, *size, *properties, options=HEAP)
+    tool = "org.apache.kafka.tools.ProducerPerformance"
+    return java_command(tool, "--topic", topic, *size, *properties, options=HEAP)
 
 
 def readings(name: str, done: ClientRun, count: int) -> Iterator[Reading]:

@@ -37,7 +37,7 @@ START = Goal(at_most=0.25)
 
 @dataclass(frozen=True)
 class Reading:
-    """One figure of one run on one broker. `limited_by` tells what ran out, with the proof ("client: busiest thread 97 %")."""
+    """One figure of one run on one broker. `limited_by` tells what ran out, with the proof ("client (… 97 % …)")."""
 
     name: str
     unit: str

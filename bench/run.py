@@ -32,7 +32,9 @@ LOAD_ROW = "produce librdkafka 1000 B × 1p"
 
 def main() -> None:
     options = parse(sys.argv[1:])
-    console = Console()
+    terminal = Console()
+    # Without a terminal there is no width to keep to: a table in a log must not wrap.
+    console = terminal if terminal.is_terminal else Console(width=180)
     try:
         kafka_jars()
     except MissingProgram as missing:
@@ -65,7 +67,8 @@ def measure(options: argparse.Namespace, console: Console) -> dict[str, list[Rea
         round_begin = time.monotonic()
         for name in options.only or WORKLOADS:
             for peer in peers if number % 2 == 0 else reversed(peers):
-                console.print(f"[dim]{time.monotonic() - begin:5.0f} s  round {number + 1}: {name} on {peer}[/dim]", highlight=False)
+                passed_s = time.monotonic() - begin
+                console.print(f"[dim]{passed_s:5.0f} s  round {number + 1}: {name} on {peer}[/dim]", highlight=False)
                 readings[peer] += told(WORKLOADS[name](contexts[peer]), console)
             settle_half_load(contexts, readings)
         now = time.monotonic()

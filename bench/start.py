@@ -33,7 +33,8 @@ def acknowledged(port: int, topic: str) -> bool:
     data = (TopicProduceData(name=topic, partition_data=(partition,)),)
     try:
         with Connection(port) as connection:
-            answer = connection.ask(ProduceRequest(acks=-1, timeout=timedelta(seconds=5), topic_data=data), ProduceResponse)
+            request = ProduceRequest(acks=-1, timeout=timedelta(seconds=5), topic_data=data)
+            answer = connection.ask(request, ProduceResponse)
             return int(answer.responses[0].partition_responses[0].error_code) == 0
     except OSError:
         return False

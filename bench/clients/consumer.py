@@ -1,4 +1,7 @@
-"""librdkafka consumer that catches up over one partition by assign(). Arguments: bootstrap, topic, records. Prints JSON."""
+"""librdkafka consumer that catches up over one partition by assign().
+
+Arguments: bootstrap, topic, records. Prints JSON.
+"""
 
 import json
 import sys

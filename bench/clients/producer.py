@@ -1,4 +1,7 @@
-"""librdkafka producer, as fast as it goes. Arguments: bootstrap, topic, partitions, record bytes, records. Prints JSON."""
+"""librdkafka producer, as fast as it goes.
+
+Arguments: bootstrap, topic, partitions, record bytes, records. Prints JSON.
+"""
 
 import json
 import sys
@@ -16,9 +19,10 @@ def main(bootstrap: str, topic: str, partitions: int, size: int, count: int) -> 
         nonlocal failures
         failures += error is not None
 
-    settings = {"acks": "all", "linger.ms": 5, "queue.buffering.max.messages": 500_000, "queue.buffering.max.kbytes": 262_144}
+    queue = {"queue.buffering.max.messages": 500_000, "queue.buffering.max.kbytes": 262_144}
     # Only failures are told: a call into Python for each record would measure the client.
-    producer = Producer({"bootstrap.servers": bootstrap, "delivery.report.only.error": True, "on_delivery": report, **settings})
+    reports = {"delivery.report.only.error": True, "on_delivery": report}
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5, **queue, **reports})
     producer.list_topics(topic)
     value = bytes(i % 251 for i in range(size))
     messages = [{"value": value, "partition": i % partitions} for i in range(BATCH)]

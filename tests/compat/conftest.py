@@ -14,7 +14,9 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def make_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., BrokerProcess]]:
+def make_broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., BrokerProcess]]:
     """Makes brokers of the kind under test, not yet started; they end with the module."""
     made: list[BrokerProcess] = []
 

@@ -8,6 +8,7 @@ from aiokafka.errors import MessageSizeTooLargeError
 from support.librdkafka import make_topic
 
 DEADLINE_S = 30.0
+STAMP = 1_700_000_000_000
 
 
 async def consume(bootstrap: str, topic: str, count: int, **settings) -> list:  # type: ignore[no-untyped-def,type-arg]
@@ -37,9 +38,8 @@ def test_produce_and_consume(bootstrap: str, name: str, codec: str | None, idemp
         )
         await producer.start()
         try:
-            first = await producer.send_and_wait(
-                name, b"first", key=b"k", headers=[("h", b"1"), ("h", b"2")], timestamp_ms=1_700_000_000_123, partition=0
-            )
+            extras = {"headers": [("h", b"1"), ("h", b"2")], "timestamp_ms": STAMP + 123}
+            first = await producer.send_and_wait(name, b"first", key=b"k", partition=0, **extras)
             pending = [await producer.send(name, b"%d" % i * 20, partition=0) for i in range(500)]
             metadata = await asyncio.wait_for(asyncio.gather(*pending), DEADLINE_S)
         finally:
@@ -47,7 +47,7 @@ def test_produce_and_consume(bootstrap: str, name: str, codec: str | None, idemp
         assert (first.offset, first.partition) == (0, 0)
         assert [m.offset for m in metadata] == list(range(1, 501))
         records = await consume(bootstrap, name, 501)
-        assert (records[0].key, records[0].value, records[0].timestamp) == (b"k", b"first", 1_700_000_000_123)
+        assert (records[0].key, records[0].value, records[0].timestamp) == (b"k", b"first", STAMP + 123)
         assert list(records[0].headers) == [("h", b"1"), ("h", b"2")]
         assert [r.value for r in records[1:]] == [b"%d" % i * 20 for i in range(500)]
         assert [r.offset for r in records] == list(range(501))
@@ -61,7 +61,7 @@ def test_offsets_and_times(bootstrap: str, name: str) -> None:
     async def run() -> None:
         async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks=1) as producer:
             for i in range(5):
-                await producer.send_and_wait(name, None, key=b"k", partition=0, timestamp_ms=1_700_000_000_000 + i * 100)
+                await producer.send_and_wait(name, None, key=b"k", partition=0, timestamp_ms=STAMP + i * 100)
         async with AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
             partition = TopicPartition(name, 0)
             assert await consumer.beginning_offsets([partition]) == {partition: 0}

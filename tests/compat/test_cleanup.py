@@ -30,6 +30,13 @@ def contents(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | Non
     return [(m.key(), m.value()) for m in read(bootstrap, topic) if m.key() != b"roll"]
 
 
+def marks_once(bootstrap: str, topic: str, *, low_at_least: int) -> tuple[int, int]:
+    """The watermarks, as soon as so much was deleted."""
+    return eventually(
+        lambda: watermarks(bootstrap, topic), lambda marks: marks[0] >= low_at_least, timeout_s=CLEANED_WITHIN_S
+    )
+
+
 def test_compaction_keeps_the_latest_of_each_key(broker: BrokerProcess, name: str) -> None:
     bootstrap = broker.bootstrap
     make_topic(bootstrap, name, **COMPACT_EAGERLY)
@@ -39,7 +46,8 @@ def test_compaction_keeps_the_latest_of_each_key(broker: BrokerProcess, name: st
     latest = [(b"key%d" % key, b"2-%d" % key) for key in range(200)]
     eventually(lambda: contents(bootstrap, name), lambda found: found == latest, timeout_s=CLEANED_WITHIN_S)
     offsets = [m.offset() for m in read(bootstrap, name)]
-    assert offsets == sorted(set(offsets)) and offsets[-1] == watermarks(bootstrap, name)[1] - 1, "offsets must not move"
+    end = watermarks(bootstrap, name)[1]
+    assert offsets == sorted(set(offsets)) and offsets[-1] == end - 1, "offsets must not move"
     # A position in a hole goes on at the next record that is left.
     assert read(bootstrap, name, start=5)[0].offset() == offsets[0] > 5
     dump(files_of(broker.data_dir, name, ".log"))
@@ -80,7 +88,7 @@ def test_keyless_record_to_a_compacted_topic_is_refused(bootstrap: str, name: st
 def test_retention_by_size(broker: BrokerProcess, name: str) -> None:
     make_topic(broker.bootstrap, name, segment_bytes=1_048_576, retention_bytes=2_000_000)
     send(broker.bootstrap, name, [Sent(b"x" * 10_000) for _ in range(600)], batch_size=100_000)
-    low, high = eventually(lambda: watermarks(broker.bootstrap, name), lambda marks: marks[0] >= 300, timeout_s=CLEANED_WITHIN_S)
+    low, high = marks_once(broker.bootstrap, name, low_at_least=300)
     assert high == 600 and low < 500
     assert [m.offset() for m in read(broker.bootstrap, name)] == list(range(low, 600))
     eventually(lambda: files_of(broker.data_dir, name, ".deleted"), lambda files: files == [])
@@ -93,7 +101,7 @@ def test_retention_by_time(bootstrap: str, name: str) -> None:
     now = int(time.time() * 1000)
     send(bootstrap, name, [Sent(b"old", timestamp_ms=now - 200_000)])
     roll(bootstrap, name)
-    assert eventually(lambda: watermarks(bootstrap, name), lambda marks: marks[0] == 1, timeout_s=CLEANED_WITHIN_S) == (1, 2)
+    assert marks_once(bootstrap, name, low_at_least=1) == (1, 2)
     assert [m.value() for m in read(bootstrap, name)] == [b"roll"]
 
 

@@ -15,7 +15,8 @@ def test_console_producer_and_consumer(bootstrap: str, name: str) -> None:
     keyed = ("--property", "parse.key=true", "--property", "key.separator=:")
     lines = "".join(f"k{i}:v{i}\n" for i in range(50))
     java_tool(f"{TOOLS}.ConsoleProducer", "--bootstrap-server", bootstrap, "--topic", name, *keyed, stdin=lines)
-    consumer = (f"{TOOLS}.consumer.ConsoleConsumer", "--bootstrap-server", bootstrap, "--topic", name, "--partition", "0")
+    place = ("--topic", name, "--partition", "0")
+    consumer = (f"{TOOLS}.consumer.ConsoleConsumer", "--bootstrap-server", bootstrap, *place)
     shown = java_tool(
         *consumer, "--offset", "earliest", "--max-messages", "50", "--timeout-ms", "30000",
         "--property", "print.key=true", "--property", "print.offset=true",

@@ -16,8 +16,8 @@ def test_life_of_a_topic(bootstrap: str, name: str) -> None:
     assert name in topics(bootstrap, "--list").lines
 
     head, *partitions = topics(bootstrap, "--describe", "--topic", name).lines
-    pattern = rf"Topic: {name}\s+TopicId: [\w-]{{22}}\s+PartitionCount: 2\s+ReplicationFactor: 1\s+Configs: .*\bsegment\.ms=600000"
-    assert re.match(pattern, head)
+    assert re.match(rf"Topic: {name}\s+TopicId: [\w-]{{22}}\s+PartitionCount: 2\s+ReplicationFactor: 1\s", head)
+    assert re.search(r"Configs: .*\bsegment\.ms=600000", head)
     assert [re.split(r"\s+", line)[:10] for line in partitions] == [
         ["Topic:", name, "Partition:", str(number), "Leader:", "1", "Replicas:", "1", "Isr:", "1"] for number in (0, 1)
     ]
@@ -34,8 +34,14 @@ def test_life_of_a_topic(bootstrap: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--topic", "bad name"], "'bad name' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
-        (["--topic", "b1", "--config", "retention.ms=soon"], "Invalid value soon for configuration retention.ms: Not a number of type LONG"),
+        (
+            ["--topic", "bad name"],
+            "'bad name' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'",
+        ),
+        (
+            ["--topic", "b1", "--config", "retention.ms=soon"],
+            "Invalid value soon for configuration retention.ms: Not a number of type LONG",
+        ),
         (
             ["--topic", "b2", "--replication-factor", "3"],
             "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached "

@@ -22,7 +22,8 @@ def kcat(bootstrap: str, *arguments: str, stdin: str = "") -> str:
 def test_produce_and_consume(bootstrap: str, name: str, codec: str) -> None:
     make_topic(bootstrap, name)
     lines = "".join(f"key{i}:value{i}\n" for i in range(200))
-    kcat(bootstrap, "-P", "-t", name, "-p", "0", "-K:", "-z", codec, "-H", "h=1", "-X", "enable.idempotence=true", stdin=lines)
+    settings = ("-K:", "-z", codec, "-H", "h=1", "-X", "enable.idempotence=true")
+    kcat(bootstrap, "-P", "-t", name, "-p", "0", *settings, stdin=lines)
     out = kcat(bootstrap, "-C", "-t", name, "-p", "0", "-o", "beginning", "-e", "-q", "-J")
     records = [json.loads(line) for line in out.splitlines()]
     assert [(r["offset"], r["key"], r["payload"]) for r in records] == [(i, f"key{i}", f"value{i}") for i in range(200)]

@@ -96,7 +96,9 @@ def test_default_partitions_and_explicit_assignment(admin: AdminClient, name: st
 def test_create_partitions(admin: AdminClient, bootstrap: str, name: str) -> None:
     make_topic(bootstrap, name, partitions=2)
     admin.create_partitions([NewPartitions(name, 5)])[name].result(DEADLINE_S)
-    eventually(lambda: len(admin.list_topics(name, timeout=DEADLINE_S).topics[name].partitions), lambda count: count == 5)
+    eventually(
+        lambda: admin.list_topics(name, timeout=DEADLINE_S).topics[name], lambda topic: len(topic.partitions) == 5
+    )
     send(bootstrap, name, [Sent(b"x", partition=4)])
     assert watermarks(bootstrap, name, 4) == (0, 1)
     assert refusal(admin.create_partitions([NewPartitions(name, 3)])[name]).code() == KafkaError.INVALID_PARTITIONS

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from confluent_kafka import Producer
@@ -42,7 +43,7 @@ def test_logs_and_indexes_are_sound(stopped: BrokerProcess, codec: str) -> None:
     found = batches(text)
     assert all(batch.valid and batch.codec == codec and batch.producer_id >= 0 for batch in found)
     assert found[0].base_offset == 0 and found[-1].last_offset == 4999
-    assert all(after.base_offset == before.last_offset + 1 for before, after in zip(found, found[1:], strict=False))
+    assert all(after.base_offset == before.last_offset + 1 for before, after in pairwise(found))
     assert len(re.findall(r"\| offset: \d+ ", text)) == 5000
     if codec == "none":
         assert re.search(r"^offset: \d+ position: [1-9]\d*$", text, re.M), "no entry in any offset index"
@@ -63,7 +64,8 @@ def test_partition_files(stopped: BrokerProcess) -> None:
         version, count, *lines = (stopped.data_dir / name).read_text().splitlines()
         assert version == "0" and int(count) == len(lines)
     assert "codec-none 0 5000" in (stopped.data_dir / "replication-offset-checkpoint").read_text().splitlines()
-    meta = dict(line.split("=") for line in (stopped.data_dir / "meta.properties").read_text().splitlines() if "=" in line)
+    lines = (stopped.data_dir / "meta.properties").read_text().splitlines()
+    meta = dict(line.split("=") for line in lines if "=" in line)
     assert {"cluster.id", "node.id", "directory.id", "version"} <= set(meta) and meta["node.id"] == "1"
 
 
@@ -86,7 +88,8 @@ def test_after_a_restart_everything_is_there(stopped: BrokerProcess) -> None:
         assert [m.value()[:5] for m in got] == [b"%05d" % i for i in range(5000)]
     for codec in ["gzip", "snappy", "lz4", "zstd", "uncompressed"]:
         got = read(stopped.bootstrap, f"to-{codec}")
-        assert [(m.key(), m.value(), m.headers()) for m in got] == [(b"k", b"payload %d" % i, [("h", b"v")]) for i in range(100)]
+        expected = [(b"k", b"payload %d" % i, [("h", b"v")]) for i in range(100)]
+        assert [(m.key(), m.value(), m.headers()) for m in got] == expected
     assert all(m.timestamp()[0] == 2 and m.timestamp()[1] > STAMP for m in read(stopped.bootstrap, "append-time"))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from support.java import java_tool
 
 TOOL = "kafka.tools.DumpLogSegments"
+COMPLAINTS = re.compile(r"mismatch|corrupt|invalid|non-secutive|exception|error|extra bytes|could not", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ def dump(files: list[Path], *, deep: bool = True) -> str:
     """The tool's whole output for all files in one go; fails on any complaint of the tool."""
     flags = ["--deep-iteration"] if deep else []
     text = java_tool(TOOL, *flags, "--files", ",".join(map(str, files))).text
-    complaint = re.search(r"(?i)mismatch|corrupt|invalid|non-secutive|exception|error|extra bytes|could not", text.replace("isvalid", ""))
+    complaint = COMPLAINTS.search(text.replace("isvalid", ""))
     assert complaint is None, f"DumpLogSegments complains:\n{text[:4000]}"
     return text
 

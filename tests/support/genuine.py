@@ -39,7 +39,8 @@ class GenuineKafka(BrokerProcess):
         self._properties = folder / "server.properties"
 
     def command(self) -> list[str]:
-        return ["java", *HEAP_OPTIONS, *PERFORMANCE_OPTIONS, "-cp", f"{kafka_jars()}/*", "kafka.Kafka", str(self._properties)]
+        options = [*HEAP_OPTIONS, *PERFORMANCE_OPTIONS, "-cp", f"{kafka_jars()}/*"]
+        return ["java", *options, "kafka.Kafka", str(self._properties)]
 
     def prepare(self) -> None:
         self._write_properties()

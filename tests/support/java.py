@@ -33,7 +33,9 @@ class Finished:
         return [line.strip() for line in self.out.splitlines() if line.strip()]
 
 
-def java_command(main_class: str, *arguments: str, options: Sequence[str] = FAST_START, classes: Path | None = None) -> list[str]:
+def java_command(
+    main_class: str, *arguments: str, options: Sequence[str] = FAST_START, classes: Path | None = None
+) -> list[str]:
     classpath = f"{kafka_jars()}/*" if classes is None else f"{classes}:{kafka_jars()}/*"
     return ["java", *options, "-cp", classpath, main_class, *arguments]
 
@@ -60,7 +62,8 @@ def _run(command: list[str], *, stdin: str | None, code: int | None, timeout_s: 
     done = subprocess.run(command, input=stdin or "", capture_output=True, text=True, timeout=timeout_s)
     finished = Finished(code=done.returncode, out=done.stdout, err=_without_logger_notice(done.stderr))
     if code is not None and done.returncode != code:
-        raise AssertionError(f"exit code {done.returncode}, expected {code}: {' '.join(command[-12:])}\n{finished.text}")
+        tail = " ".join(command[-12:])
+        raise AssertionError(f"exit code {done.returncode}, expected {code}: {tail}\n{finished.text}")
     return finished
 
 

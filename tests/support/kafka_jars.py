@@ -72,7 +72,8 @@ def _run_maven(work: Path) -> None:
     command = ["mvn", "-B", "-q", "dependency:copy-dependencies", "-DoutputDirectory=lib", "-DincludeScope=runtime"]
     done = subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_S)
     if done.returncode != 0:
-        raise RuntimeError(f"mvn could not fetch Apache Kafka {KAFKA_VERSION}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+        said = done.stdout[-3000:] + done.stderr[-3000:]
+        raise RuntimeError(f"mvn could not fetch Apache Kafka {KAFKA_VERSION}:\n{said}")
 
 
 def _pom() -> str:

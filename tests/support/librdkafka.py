@@ -67,7 +67,9 @@ def send_with(producer: Producer, topic: str, records: Iterable[Sent]) -> Acknow
     return reports
 
 
-def read(bootstrap: str, topic: str, partition: int = 0, *, start: int = OFFSET_BEGINNING, **settings: Any) -> list[Message]:
+def read(
+    bootstrap: str, topic: str, partition: int = 0, *, start: int = OFFSET_BEGINNING, **settings: Any
+) -> list[Message]:
     """All records from `start` to the present end of the partition, by assign()."""
     consumer = make_consumer(bootstrap, **settings)
     try:
@@ -78,9 +80,10 @@ def read(bootstrap: str, topic: str, partition: int = 0, *, start: int = OFFSET_
 
 
 def make_consumer(bootstrap: str, **settings: Any) -> Consumer:
-    base = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
+    no_group = {"group.id": "unused", "enable.auto.commit": False}
     # A short wait makes the end of a partition known soon.
-    return Consumer({**base, "check.crcs": True, "fetch.wait.max.ms": 50, **dotted(settings)})
+    base = {"bootstrap.servers": bootstrap, "enable.partition.eof": True, "check.crcs": True, "fetch.wait.max.ms": 50}
+    return Consumer({**base, **no_group, **dotted(settings)})
 
 
 def read_to_end(consumer: Consumer) -> list[Message]:

@@ -1,6 +1,7 @@
 """A broker as a child process: the same handle for Apache Kafka and for Ottla."""
 
 import atexit
+import contextlib
 import os
 import signal
 import subprocess
@@ -56,7 +57,7 @@ class BrokerProcess(ABC):
     def command(self) -> list[str]:
         """What to run; called at each start."""
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 (nothing is a good preparation)
         """What the data folder needs before a first start."""
 
     def start(self, *, wait: bool = True) -> None:
@@ -145,7 +146,5 @@ def _observe(process: psutil.Process, what: str):  # type: ignore[no-untyped-def
 
 
 def _signal(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass

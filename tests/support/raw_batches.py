@@ -25,14 +25,9 @@ class RawBatch:
 
     def encode(self) -> bytes:
         records = b"".join(_record(offset, value) for offset, value in enumerate(self.values))
-        count = len(self.values) + self.count_error
-        last = len(self.values) - 1
-        covered = (
-            AFTER_CRC.pack(
-                0, last, self.timestamp_ms, self.timestamp_ms, self.producer_id, self.producer_epoch, self.base_sequence, count
-            )
-            + records
-        )
+        count, last = len(self.values) + self.count_error, len(self.values) - 1
+        producer = (self.producer_id, self.producer_epoch, self.base_sequence)
+        covered = AFTER_CRC.pack(0, last, self.timestamp_ms, self.timestamp_ms, *producer, count) + records
         length = 4 + 1 + 4 + len(covered) + self.length_error
         return HEAD.pack(0, length, -1, self.magic, crc32c.crc32c(covered) ^ self.crc_error) + covered
 
