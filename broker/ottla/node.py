@@ -20,9 +20,10 @@ from ottla.metadata.features import SUPPORTED_FEATURES
 from ottla.metadata.feed import MetadataFeed
 from ottla.metadata.state import Listener as Advertised
 from ottla.metadata.state import ResourceType
+from ottla.net.admission import Admission
 from ottla.net.listener import Listener
 from ottla.raft.core import RaftConfig
-from ottla.raft.driver import RaftDriver
+from ottla.raft.driver import RaftDriver, SnapshotLimits
 from ottla.raft.messages import Member, Voter
 from ottla.raft.store import RaftStore
 from ottla.replica.host import ReplicaHost
@@ -40,6 +41,8 @@ __all__ = ["Node"]
 
 log = logging.getLogger("ottla")
 
+CLEANER_BYTES_PER_KEY = 200  # of the map from a key's hash to its last offset, as Python keeps it
+
 
 class Node:
     """`failed` ends with the reason when the node cannot go on."""
@@ -48,7 +51,7 @@ class Node:
         self.config = config
         self.system = system
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._listeners = [Listener(endpoint) for endpoint in config.listeners]
+        self._listeners = [Listener(endpoint, config) for endpoint in config.listeners]
         self._epoch = -1
         self._replicas: ReplicaHost
         self._upkeep: Upkeep
@@ -67,8 +70,9 @@ class Node:
             await self._close_listeners()
             raise
         self._upkeep.start()
+        services, admission = self._services(), Admission(self._settings.broker)
         for listener in self._listeners:
-            await listener.start(self.services)
+            await listener.start(services, admission)
 
     def _claim_directories(self) -> None:
         """Lock the log dirs, learn or decide the cluster id, and format what is empty."""
@@ -99,11 +103,15 @@ class Node:
         assert first.meta is not None
         self._feed = MetadataFeed(self.cluster_id)
         self._quorum = RaftDriver(
-            RaftConfig(member=Member(node_id, first.meta.directory_id)),
+            RaftConfig(
+                member=Member(node_id, first.meta.directory_id),
+                election_timeout_s=self.config["controller.quorum.election.timeout.ms"] / 1000,
+            ),
             store=RaftStore(self.system.disk, self.config.metadata_log_dir),
             system=self.system,
             machine=self._feed,
             seed=(Voter(node_id),),
+            snapshot_limits=SnapshotLimits(bytes_max=self.config["metadata.log.max.record.bytes.between.snapshots"]),
         )
         self._settings = LiveSettings(self.config, node_id, lambda: self._feed.image)
         self._controller = ActiveController(
@@ -135,6 +143,7 @@ class Node:
 
     async def _start_replicas(self) -> None:
         self._worker = ProcessWorker()
+        self._cleaning_worker = ProcessWorker()  # its own: a producer must not wait for a segment to be rewritten
         self._replicas = ReplicaHost(
             node_id=self.config.node_id,
             system=self.system,
@@ -145,11 +154,17 @@ class Node:
         image = self._feed.image
         await self._directories.open_all(self._settings.log)
         expected = {(t.name, p.index): t.id for t in image.topics.values() for p in t.partitions}
-        await self.system.threads.run(self._directories.reconcile, expected)
+        self._directories.reconcile(expected)
         self._replicas.start(image)
         self._feed.subscribe(self._replicas.image_moved)
         await self._replicas.create_missing()
-        cleaner = Cleaner(self._directories, worker=self._worker, system=self.system, stable_offset=self._stable_offset)
+        cleaner = Cleaner(
+            self._directories,
+            worker=self._cleaning_worker,
+            system=self.system,
+            stable_offset=self._stable_offset,
+            keys_max=self.config["log.cleaner.dedupe.buffer.size"] // CLEANER_BYTES_PER_KEY,
+        )
         self._upkeep = Upkeep(host=self._replicas, settings=self._settings, system=self.system, cleaner=cleaner)
 
     def _stable_offset(self, key: TopicPartition) -> int:
@@ -180,8 +195,7 @@ class Node:
         places = self.config.advertised
         return [Advertised(e.name, e.host, e.port or self.ports[e.name], e.protocol) for e in places]
 
-    @property
-    def services(self) -> Services:
+    def _services(self) -> Services:
         return Services(
             node_id=self.config.node_id,
             cluster_id=self.cluster_id,
@@ -216,6 +230,7 @@ class Node:
             log.warning("left without telling the controller: %s", error)
         await self._directories.close(self._replicas.high_watermarks())
         await self._worker.close()
+        await self._cleaning_worker.close()
         await self._quorum.stop()
 
     async def _close_listeners(self) -> None:

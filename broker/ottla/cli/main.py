@@ -1,8 +1,7 @@
 """The ottla command. `ottla serve` starts without typer and rich, which would cost it a tenth of a second."""
 
 import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 if TYPE_CHECKING:
     import typer
@@ -26,7 +25,6 @@ Find a setting and read what it does:
 def app(words: list[str] | None = None) -> int:
     """Run one command; the process's exit status."""
     words = sys.argv[1:] if words is None else words
-    _import_kio_alone()
     from ottla.errors import Refusal
 
     try:
@@ -41,17 +39,6 @@ def app(words: list[str] | None = None) -> int:
     except Refusal as refusal:
         print(f"ottla {' '.join(words[:1])}: {refusal}", file=sys.stderr)
         return 1
-
-
-def _import_kio_alone() -> None:
-    """kio imports hypothesis wherever it is installed: half a second and 20 MB that no command needs."""
-    if "hypothesis" in sys.modules or "kio" in sys.modules:
-        return
-    sys.modules["hypothesis"] = cast(ModuleType, None)  # an import of it fails, which kio is ready for
-    try:
-        import ottla.errors  # noqa: F401
-    finally:
-        del sys.modules["hypothesis"]
 
 
 def _print_version() -> int:

@@ -14,6 +14,7 @@ from typing import Any, cast
 from ottla.api.call import Answer, Call, Services
 from ottla.api.registry import APIS, Api
 from ottla.errors import Code, KafkaError
+from ottla.net.admission import Admission
 from ottla.wire.frames import FrameBuffer
 from ottla.wire.reader import Malformed, read_uvarint
 
@@ -39,11 +40,20 @@ class Slot:
 
 
 class Connection(asyncio.BufferedProtocol):
-    def __init__(self, services: Services, listener: str, *, frame_bytes_max: int, open_connections: "set[Connection]"):
+    def __init__(
+        self,
+        services: Services,
+        listener: str,
+        *,
+        frame_bytes_max: int,
+        open_connections: "set[Connection]",
+        admission: Admission,
+    ) -> None:
         self._services = services
         self._listener = listener
         self._frames = FrameBuffer(frame_bytes_max=frame_bytes_max)
         self._open_connections = open_connections
+        self._admission = admission
         self._slots: deque[Slot] = deque()
         self._tasks: set[asyncio.Future[Answer]] = set()
         self._held_bytes = 0  # of answers that are ready and not handed to the transport
@@ -61,9 +71,12 @@ class Connection(asyncio.BufferedProtocol):
         self._host = peer[0] if peer else "?"
         self._open_connections.add(self)
         self.idle_since = self._services.system.clock.monotonic()
+        if reason := self._admission.enter(self._host):
+            self.close(reason)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._open_connections.discard(self)
+        self._admission.leave(self._host)
         for task in self._tasks:
             task.cancel()
         self._slots.clear()

@@ -6,18 +6,18 @@ import socket
 from collections.abc import Callable
 
 from ottla.api.call import Services
-from ottla.config import Endpoint
+from ottla.config import BrokerConfig, Endpoint
 from ottla.errors import Refusal
+from ottla.net.admission import Admission
 from ottla.net.connection import Connection
 
 __all__ = ["Listener"]
 
-CLOSE_SECONDS_MAX = 5.0
-
 
 class Listener:
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, config: BrokerConfig) -> None:
         self.endpoint = endpoint
+        self._config = config
         self._socket: socket.socket | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
@@ -27,22 +27,39 @@ class Listener:
         """Take the port before anything else is started; clients are answered only after `start`."""
         endpoint = self.endpoint
         try:
-            self._socket = socket.create_server((endpoint.host or "0.0.0.0", endpoint.port), backlog=1024)
+            self._socket = socket.create_server(
+                (endpoint.host or "0.0.0.0", endpoint.port), backlog=self._config["socket.listen.backlog.size"]
+            )
+            self._size_buffers(self._socket)
         except OSError as error:
             raise Refusal(f"cannot listen on {endpoint}: {reason(error)}") from error
         self._socket.setblocking(False)
         return int(self._socket.getsockname()[1])
 
-    async def start(self, services: Services) -> None:
+    def _size_buffers(self, listening: socket.socket) -> None:
+        """Accepted connections inherit these. Only when asked for: the system's own sizing beats Kafka's default."""
+        for setting, option in (
+            ("socket.send.buffer.bytes", socket.SO_SNDBUF),
+            ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
+        ):
+            if setting in self._config.explicit and self._config[setting] > 0:
+                listening.setsockopt(socket.SOL_SOCKET, option, self._config[setting])
+
+    async def start(self, services: Services, admission: Admission) -> None:
         assert self._socket is not None
-        self._server = await asyncio.get_running_loop().create_server(self._factory(services), sock=self._socket)
+        factory = self._factory(services, admission)
+        self._server = await asyncio.get_running_loop().create_server(factory, sock=self._socket)
         idle_seconds = services.config["connections.max.idle.ms"] / 1000
         self._reaper = asyncio.ensure_future(self._close_idle(services, idle_seconds))
 
-    def _factory(self, services: Services) -> Callable[[], Connection]:
-        frame_bytes_max = services.config["socket.request.max.bytes"]
-        name = self.endpoint.name
-        return lambda: Connection(services, name, frame_bytes_max=frame_bytes_max, open_connections=self._connections)
+    def _factory(self, services: Services, admission: Admission) -> Callable[[], Connection]:
+        return lambda: Connection(
+            services,
+            self.endpoint.name,
+            frame_bytes_max=self._config["socket.request.max.bytes"],
+            open_connections=self._connections,
+            admission=admission,
+        )
 
     async def _close_idle(self, services: Services, idle_seconds: float) -> None:
         while True:

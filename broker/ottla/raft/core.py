@@ -228,9 +228,7 @@ class Raft:
     @property
     def may_stand(self) -> bool:
         """A voter whose removal may not be committed still stands: it may be the only one that has that entry."""
-        if self.is_voter:
-            return True
-        return self.log.voters_index > self.log.commit and is_voter(self.log.voters_at(self.log.commit), self.member)
+        return any(is_voter(voters, self.member) for voters in self.log.voters_possible())
 
     @property
     def is_sole_voter(self) -> bool:

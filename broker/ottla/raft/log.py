@@ -130,6 +130,10 @@ class RaftLog:
     def voters_at(self, index: int) -> Voters:
         return next(voters for since, voters in reversed(self._voters) if since <= index)
 
+    def voters_possible(self) -> list[Voters]:
+        """Every voter set that may be the last committed one, as far as this node knows."""
+        return [self.voters_at(self.commit), *(voters for since, voters in self._voters if since > self.commit)]
+
     def _note_voters(self, entry: Entry) -> None:
         if entry.kind is EntryKind.VOTERS:
             self._voters.append((entry.index, entry.voters()))

@@ -51,6 +51,7 @@ class Partition:
         self._view: LeaderView | None = None
         self._commits: list[tuple[int, asyncio.Future[None]]] = []
         self._flush_task: asyncio.Task[None] | None = None
+        self._sealing: asyncio.Future[None] | None = None
         self._on_disk_error = on_disk_error
         self._unseen_bytes = 0
 
@@ -191,6 +192,8 @@ class Partition:
 
     async def _flush(self) -> None:
         try:
+            if self._sealing is not None:
+                await asyncio.wait([self._sealing])
             while self.log.flushed_offset < self.log.end_offset:
                 flushed = await self._system.threads.run(self.log.flush)
                 if self._view is not None and self._view.advance(self._node_id, flushed):
@@ -201,12 +204,17 @@ class Partition:
         finally:
             self._flush_task = None
 
-    async def flushed(self) -> None:
-        """After this, everything appended before the call is on the disk."""
-        while self.log.flushed_offset < self.log.end_offset:
-            self.flush_soon()
-            assert self._flush_task is not None
-            await asyncio.shield(self._flush_task)
+    async def flush_sealed(self) -> None:
+        """Bring the segments behind the active one to the disk, so that a restart after a crash need not scan them."""
+        if self._flush_task is not None or self.log.flushed_offset >= self.log.active.base_offset:
+            return
+        self._sealing = self._system.threads.run(self.log.flush_sealed)
+        try:
+            await self._sealing
+        except OSError as error:
+            self._on_disk_error(self, error)
+        finally:
+            self._sealing = None
 
     async def delete_before(self, offset: int) -> None:
         """DeleteRecords: the log begins at `offset` from now on."""

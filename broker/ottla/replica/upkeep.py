@@ -41,6 +41,8 @@ class Upkeep:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _repeat(self, setting: str, chore: Callable[[], Awaitable[None]]) -> None:
+        if chore in (self.delete_old, self.flush_by_time):
+            await asyncio.sleep(self._settings.broker("log.initial.task.delay.ms") / 1000)
         while True:
             await asyncio.sleep(min(self._settings.broker(setting) / 1000, 365 * 86400.0))
             try:
@@ -76,6 +78,8 @@ class Upkeep:
                 del self._flushed_at[partition]
 
     async def write_checkpoints(self) -> None:
+        for partition in list(self._host):
+            await partition.flush_sealed()
         await self._host.directories.write_checkpoints(self._host.high_watermarks())
 
     async def expire_producers(self) -> None:
@@ -84,5 +88,5 @@ class Upkeep:
             partition.log.producers.expire(now_ms, partition.log.settings.producer_expiry_ms)
 
     async def compact(self) -> None:
-        while await self._cleaner.clean_once():
+        while self._settings.broker("log.cleaner.enable") and await self._cleaner.clean_once():
             pass

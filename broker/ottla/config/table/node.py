@@ -54,7 +54,7 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Java class that may veto new topics."),
     broker("background.threads", INT, 10, HIGH, valid=at_least(1), mode=CLUSTER_WIDE, effect="none",
            doc="Threads for background work."),
-    broker("num.recovery.threads.per.data.dir", INT, 2, HIGH, valid=at_least(1), mode=CLUSTER_WIDE,
+    broker("num.recovery.threads.per.data.dir", INT, 2, HIGH, valid=at_least(1), mode=CLUSTER_WIDE, effect="none",
            doc="Logs recovered at the same time, per data directory, on start."),
     broker("num.replica.alter.log.dirs.threads", INT, None, HIGH, effect="none",
            doc="Threads that move replicas between data directories."),

@@ -1,0 +1,37 @@
+"""How many connections may be open, in all and from one address (max.connections, max.connections.per.ip)."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Admission"]
+
+
+class Admission:
+    """Shared by all listeners of a node. `setting` gives the value in force now."""
+
+    def __init__(self, setting: Callable[[str], Any]) -> None:
+        self._setting = setting
+        self._open: Counter[str] = Counter()
+
+    def enter(self, host: str) -> str | None:
+        """Count a new connection; why it must be closed again, or None."""
+        self._open[host] += 1
+        if self._open.total() > self._setting("max.connections"):
+            return "max.connections is reached"
+        if self._open[host] > self._limit_of(host):
+            return f"max.connections.per.ip is reached for {host}"
+        return None
+
+    def leave(self, host: str) -> None:
+        self._open[host] -= 1
+        if not self._open[host]:
+            del self._open[host]
+
+    def _limit_of(self, host: str) -> int:
+        overrides: str = self._setting("max.connections.per.ip.overrides") or ""
+        for override in filter(None, overrides.split(",")):
+            name, _, limit = override.strip().rpartition(":")
+            if name == host:
+                return int(limit)
+        return int(self._setting("max.connections.per.ip"))
