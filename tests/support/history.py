@@ -1,6 +1,7 @@
 """What producers sent and what a consumer read, compared. Pure.
 
-Names of the anomalies are those of Jepsen's Kafka workload. A value is unique within a history: it says which record it is.
+Names of the anomalies are those of Jepsen's Kafka workload. A value is unique within a history: it says which record
+it is.
 """
 
 from collections import defaultdict

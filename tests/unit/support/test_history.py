@@ -38,7 +38,7 @@ def test_an_unacknowledged_record_may_be_there() -> None:
         ([Read(0, 1, b"a"), Read(0, 2, b"b"), Read(0, 3, b"c"), Read(1, 0, b"d")], {"inconsistent-offsets"}),
         ([*GOOD_READS[:3], Read(1, 1, b"c")], {"lost-write", "never-sent"}),
     ],
-    ids=["lost", "doubled", "doubled-by-another", "stranger", "read-twice", "poll-back", "reordered", "shifted", "moved"],
+    ids=["lost", "doubled", "doubled-other", "stranger", "read-twice", "poll-back", "reordered", "shifted", "moved"],
 )
 def test_bad_reads(reads: list[Read], expected: set[str]) -> None:
     assert kinds(GOOD_SENDS, reads) == expected
