@@ -51,7 +51,7 @@ class Partition:
         self._view: LeaderView | None = None
         self._commits: list[tuple[int, asyncio.Future[None]]] = []
         self._flush_task: asyncio.Task[None] | None = None
-        self._sealing: asyncio.Future[None] | None = None
+        self._sealing: asyncio.Future[int] | None = None
         self._on_disk_error = on_disk_error
         self._unseen_bytes = 0
 
