@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from support.process import BrokerProcess
@@ -22,44 +22,78 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 BUSY_THREAD = 0.90
 BUSY_MACHINE = 0.95
 SAMPLE_S = 0.1
-# A JVM's start and the first connection are no part of the steady run.
-WARM_UP_S = 1.5
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# Starting an interpreter or a JVM and connecting are no part of the steady run.
+PYTHON_WARM_UP_S = 0.5
+JAVA_WARM_UP_S = 1.5
 
 
-@dataclass
-class ThreadWatch:
-    """Samples /proc of one process: CPU seconds by thread at the end of the warm-up and at the last sight."""
+@dataclass(frozen=True)
+class Shares:
+    """CPU over the steady part of a run: the client's busiest thread of one core; client and broker of all cores."""
 
-    pid: int
-    begin_s: float = 0.0
-    end_s: float = 0.0
-    at_begin: dict[str, float] = field(default_factory=dict)
-    at_end: dict[str, float] = field(default_factory=dict)
+    busiest_thread: float
+    client: float
+    broker: float
+
+    @property
+    def limited_by(self) -> str:
+        proof = (
+            f"client's busiest thread {self.busiest_thread:.0%} of a core, client {self.client:.0%} "
+            f"and broker {self.broker:.0%} of {CORES} cores"
+        )
+        if self.busiest_thread >= BUSY_THREAD or self.client >= BUSY_THREAD:
+            return f"client ({proof})"
+        if self.client + self.broker >= BUSY_MACHINE:
+            return f"machine ({proof})"
+        return f"broker ({proof})"
+
+
+@dataclass(frozen=True)
+class Sample:
+    at_s: float
+    client_by_thread: dict[str, float]
+    broker_cpu_s: float
+
+
+class Watch:
+    """Samples /proc of client and broker while the client runs. Cheap, so that it does not disturb what it watches."""
+
+    def __init__(self, client_pid: int, broker: BrokerProcess) -> None:
+        self._client_pid = client_pid
+        self._broker_pids = broker.pids()
+        self._samples: list[Sample] = []
+        self.broker_resident_bytes_max = 0
 
     def run(self, stop: threading.Event) -> None:
-        started = time.monotonic()
-        while not stop.wait(SAMPLE_S):
-            now, seen = time.monotonic(), _cpu_by_thread(self.pid)
-            if not seen:
-                return
-            if not self.at_begin or now - started < WARM_UP_S:
-                self.begin_s, self.at_begin = now, seen
-            self.end_s, self.at_end = now, seen
+        while not stop.wait(SAMPLE_S) and (threads := _cpu_by_thread(self._client_pid)):
+            broker_cpu_s = sum(sum(_cpu_by_thread(pid).values()) for pid in self._broker_pids)
+            # A thread that ended keeps what it used: the last sample often meets a client that is half gone.
+            before = self._samples[-1].client_by_thread if self._samples else {}
+            self._samples.append(Sample(time.monotonic(), {**before, **threads}, broker_cpu_s))
+            resident = sum(_resident_bytes(pid) for pid in self._broker_pids)
+            self.broker_resident_bytes_max = max(self.broker_resident_bytes_max, resident)
 
-    def busiest(self) -> float:
-        """The share of one core that the busiest thread took."""
-        window = self.end_s - self.begin_s
-        if window <= 0:
-            return 0.0
-        return max((cpu - self.at_begin.get(thread, 0.0)) / window for thread, cpu in self.at_end.items())
+    def shares(self, warm_up_s: float) -> Shares:
+        """Over the steady part: after the warm-up, or all of a run that is hardly longer."""
+        if len(self._samples) < 2:
+            return Shares(0.0, 0.0, 0.0)
+        first, last = self._samples[0], self._samples[-1]
+        if last.at_s - first.at_s > 2 * warm_up_s:
+            first = next(sample for sample in self._samples if sample.at_s - first.at_s >= warm_up_s)
+        window_s = last.at_s - first.at_s
+        used = [cpu - first.client_by_thread.get(thread, 0.0) for thread, cpu in last.client_by_thread.items()]
+        return Shares(
+            busiest_thread=max(used) / window_s,
+            client=sum(used) / window_s / CORES,
+            broker=(last.broker_cpu_s - first.broker_cpu_s) / window_s / CORES,
+        )
 
 
 @dataclass(frozen=True)
 class ClientRun:
     output: str
-    wall_s: float
-    client_cpu_s: float
-    client_busiest: float
+    shares: Shares
     broker_cpu_s: float
     broker_resident_bytes_max: int
 
@@ -71,42 +105,33 @@ class ClientRun:
 
     @property
     def limited_by(self) -> str:
-        client_share = self.client_cpu_s / self.wall_s / CORES
-        broker_share = self.broker_cpu_s / self.wall_s / CORES
-        proof = (
-            f"client's busiest thread {self.client_busiest:.0%} of a core, client {client_share:.0%} "
-            f"and broker {broker_share:.0%} of {CORES} cores"
-        )
-        if self.client_busiest >= BUSY_THREAD or client_share >= BUSY_THREAD:
-            return f"client ({proof})"
-        if client_share + broker_share >= BUSY_MACHINE:
-            return f"machine ({proof})"
-        return f"broker ({proof})"
+        return self.shares.limited_by
 
 
-def run_client(broker: BrokerProcess, command: Sequence[str], *, timeout_s: float = 300.0) -> ClientRun:
+def run_client(
+    broker: BrokerProcess, command: Sequence[str], *, warm_up_s: float = PYTHON_WARM_UP_S, timeout_s: float = 300.0
+) -> ClientRun:
     """Runs it to its end; AssertionError with its output when it fails."""
-    cpu_before, started = broker.cpu_seconds(), time.monotonic()
+    cpu_before = broker.cpu_seconds()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    watch, stop, memory = ThreadWatch(process.pid), threading.Event(), MemoryWatch(broker)
-    watchers = [threading.Thread(target=each.run, args=(stop,)) for each in (watch, memory)]
-    for watcher in watchers:
-        watcher.start()
+    watch, stop = Watch(process.pid, broker), threading.Event()
+    watcher = threading.Thread(target=watch.run, args=(stop,))
+    watcher.start()
     try:
-        output, usage, code, errors = _drain(process, timeout_s)
+        output, errors = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
     finally:
         stop.set()
-        for watcher in watchers:
-            watcher.join()
-    wall_s = time.monotonic() - started
-    assert code == 0, f"client failed ({code}): {' '.join(command[-10:])}\n{output[-2000:]}{errors[-2000:]}"
+        watcher.join()
+    tail = f"{output[-2000:]}{errors[-2000:]}"
+    assert process.returncode == 0, f"client failed ({process.returncode}): {' '.join(command[-10:])}\n{tail}"
     return ClientRun(
         output=output,
-        wall_s=wall_s,
-        client_cpu_s=usage,
-        client_busiest=watch.busiest(),
+        shares=watch.shares(warm_up_s),
         broker_cpu_s=broker.cpu_seconds() - cpu_before,
-        broker_resident_bytes_max=memory.highest,
+        broker_resident_bytes_max=watch.broker_resident_bytes_max,
     )
 
 
@@ -115,32 +140,11 @@ def client_program(name: str, *arguments: object) -> list[str]:
     return [sys.executable, str(Path(__file__).parent / "clients" / f"{name}.py"), *map(str, arguments)]
 
 
-class MemoryWatch:
-    """The broker's highest resident size while a client runs."""
-
-    def __init__(self, broker: BrokerProcess) -> None:
-        self._broker = broker
-        self.highest = 0
-
-    def run(self, stop: threading.Event) -> None:
-        while not stop.wait(5 * SAMPLE_S):
-            self.highest = max(self.highest, self._broker.resident_bytes())
-
-
-def _drain(process: "subprocess.Popen[str]", timeout_s: float) -> tuple[str, float, int, str]:
-    """Output, CPU seconds, exit code, errors. wait4 tells the CPU of this child alone."""
-    assert process.stdout and process.stderr
-    errors: list[str] = []
-    reader = threading.Thread(target=lambda: errors.append(process.stderr.read() if process.stderr else ""))
-    reader.start()
-    killer = threading.Timer(timeout_s, process.kill)
-    killer.start()
-    output = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    killer.cancel()
-    reader.join()
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return output, usage.ru_utime + usage.ru_stime, process.returncode, errors[0]
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def _cpu_by_thread(pid: int) -> dict[str, float]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from support.java import java_command
 
-from bench.client_process import ClientRun, run_client
+from bench.client_process import JAVA_WARM_UP_S, ClientRun, run_client
 from bench.context import Context, fresh_topic
 from bench.rows import CPU_PER_GB, PRODUCE_RATE, Reading
 
@@ -26,7 +26,8 @@ def run(context: Context) -> Iterator[Reading]:
         for label, (settings, count) in SETTINGS.items():
             for partitions in (1, 64):
                 topic = fresh_topic(broker, f"{label.replace(' ', '-')}-{partitions}", partitions)
-                done = run_client(broker, perf(bootstrap, topic, context.scaled(count), settings))
+                command = perf(bootstrap, topic, context.scaled(count), settings)
+                done = run_client(broker, command, warm_up_s=JAVA_WARM_UP_S)
                 yield from readings(f"produce Java {label} × {partitions}p", done, context.scaled(count))
 
 

@@ -38,7 +38,7 @@ def print_last_line(rows: list[Row], console: Console) -> None:
 
 
 def verdict(row: Row) -> str:
-    if row.goal is None:
+    if row.goal is None or not row.judged:
         return ""
     if row.excused and not row.goal.met(row.ratio):
         return "[yellow]client's limit[/yellow]"

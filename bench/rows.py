@@ -60,13 +60,18 @@ class Row:
         return self.ottla / self.kafka if self.kafka else 0.0
 
     @property
+    def judged(self) -> bool:
+        """Both brokers ran, and there is a goal."""
+        return self.goal is not None and self.kafka > 0 and self.ottla > 0
+
+    @property
     def excused(self) -> bool:
         """A client that cannot go faster says nothing about the broker."""
         return self.limited_by.startswith(LIMITED_BY_CLIENT)
 
     @property
     def ok(self) -> bool:
-        return self.goal is None or self.excused or self.goal.met(self.ratio)
+        return self.goal is None or not self.judged or self.excused or self.goal.met(self.ratio)
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -111,5 +116,5 @@ def _limit_of_median(readings: list[Reading]) -> str:
 
 def worst(rows: list[Row]) -> Row | None:
     """The row farthest on the bad side of its goal, among those where both brokers ran and no client was the limit."""
-    judged = [row for row in rows if row.goal and row.kafka and row.ottla and not row.excused]
+    judged = [row for row in rows if row.judged and not row.excused]
     return min(judged, key=lambda row: row.goal.margin(row.ratio) if row.goal else 0.0, default=None)

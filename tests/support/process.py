@@ -104,6 +104,10 @@ class BrokerProcess(ABC):
         if self.running:
             self.kill()
 
+    def pids(self) -> list[int]:
+        """The broker and its worker processes, as of now."""
+        return [process.pid for process in self._tree()]
+
     def cpu_seconds(self) -> float:
         """User and system time of the whole process tree so far (ended children are counted by their parent)."""
         total = 0.0
