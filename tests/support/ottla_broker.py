@@ -13,4 +13,5 @@ class OttlaBroker(BrokerProcess):
         settings = {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}", "node.id": "1", **self.settings}
         overrides = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
         program = Path(sys.executable).parent / "ottla"
-        return [str(program), "serve", "--data-dir", str(self.data_dir), *overrides]
+        folder = [] if "log.dirs" in settings else ["--data-dir", str(self.data_dir)]
+        return [str(program), "serve", *folder, *overrides]
