@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 DEADLINE_S = 30.0
+RETRY_S = 0.1
+LEADER_UNKNOWN = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 Headers = list[tuple[str, bytes | None]]
 
 
@@ -102,9 +104,17 @@ def read_to_end(consumer: Consumer) -> list[Message]:
 
 
 def watermarks(bootstrap: str, topic: str, partition: int = 0) -> tuple[int, int]:
+    """Earliest and end offset; asks again while a broker that just started does not lead the partition yet."""
     consumer = make_consumer(bootstrap)
+    deadline = time.monotonic() + DEADLINE_S
     try:
-        return consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=DEADLINE_S)
+        while True:
+            try:
+                return consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=DEADLINE_S)
+            except KafkaException as failed:
+                if failed.args[0].code() not in LEADER_UNKNOWN or time.monotonic() > deadline:
+                    raise
+                time.sleep(RETRY_S)
     finally:
         consumer.close()
 
