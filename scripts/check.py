@@ -10,6 +10,7 @@ CHECKS = {
     "mypy": ["mypy"],
     "layers": ["lint-imports", "--no-cache"],
     "protos": ["python", "scripts/generate_protos.py", "--check"],
+    "effects": ["python", "-m", "ottla.config.effects"],
     "CONFIG.md": ["python", "-m", "ottla.config.document", "--check"],
 }
 

@@ -1,10 +1,5 @@
 """The verdicts of the benchmark: medians, goals, and the excuse of a client that was the limit."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[3]))
-
 from bench.rows import Goal, Reading, make_rows, worst
 
 AT_LEAST, AT_MOST = Goal(at_least=1.2), Goal(at_most=0.5)
