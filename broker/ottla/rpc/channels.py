@@ -1,0 +1,38 @@
+"""Channels to other nodes, by address: made when first used, kept while the address is in use."""
+
+import grpc
+import grpc.aio
+
+from ottla.rpc.server import MESSAGE_BYTES_MAX
+
+__all__ = ["Channels"]
+
+OPTIONS = (
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.dns_min_time_between_resolutions_ms", 1_000),  # a restarted pod has a new address
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+class Channels:
+    def __init__(self) -> None:
+        self._open: dict[str, grpc.aio.Channel] = {}
+
+    def to(self, address: str) -> grpc.aio.Channel:
+        """`address` is host:port of the node's gRPC server."""
+        channel = self._open.get(address)
+        if channel is None:
+            channel = self._open[address] = grpc.aio.insecure_channel(address, options=OPTIONS)
+        return channel
+
+    async def close(self) -> None:
+        open_channels, self._open = self._open, {}
+        for channel in open_channels.values():
+            await channel.close()

@@ -1,0 +1,43 @@
+"""The node's one gRPC server. gRPC's defaults bite, so its options are spelled out here and in `channels`."""
+
+import grpc
+import grpc.aio
+
+from ottla.errors import Refusal
+
+__all__ = ["MESSAGE_BYTES_MAX", "RpcServer"]
+
+MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+STOP_SECONDS_MAX = 2.0
+OPTIONS = (
+    ("grpc.so_reuseport", 0),  # otherwise a second process binds the same port without a word
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+)
+
+
+class RpcServer:
+    """Port 0 lets the system choose; `port` is the one that was bound."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._server = grpc.aio.server(options=OPTIONS)
+        try:
+            self.port = self._server.add_insecure_port(f"{host}:{port}")
+        except RuntimeError as error:
+            raise Refusal(f"cannot listen for gRPC on {host}:{port}: {error}") from error
+        if self.port == 0:
+            raise Refusal(f"cannot listen for gRPC on {host}:{port}: the port is in use; set ottla.grpc.port")
+
+    def add(self, service: str, methods: dict[str, grpc.RpcMethodHandler]) -> None:
+        """Before `start`. `service` is the full name, such as ottla.pb.Quorum."""
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
+
+    async def start(self) -> None:
+        await self._server.start()
+
+    async def stop(self) -> None:
+        await self._server.stop(STOP_SECONDS_MAX)
