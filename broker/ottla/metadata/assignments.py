@@ -13,6 +13,7 @@ from ottla.metadata.state import PartitionState
 __all__ = [
     "Assignment",
     "bad_assignment",
+    "check_replicas",
     "checked_assignment",
     "manual_assignments",
     "new_partition_records",
@@ -22,9 +23,18 @@ __all__ = [
 Assignment = tuple[int, ...]
 
 
-def placed(image: Image, partitions: int, replication_factor: int, context: Context) -> list[Assignment]:
+def placed(
+    image: Image, partitions: int, replication_factor: int, context: Context, *, present: Sequence[Assignment] = ()
+) -> list[Assignment]:
+    """`present`: the partitions that the topic has; new ones fill up what these leave uneven."""
     candidates = [Candidate(each.id, each.rack, each.is_active) for each in image.brokers.values()]
-    return place(candidates, partitions=partitions, replication_factor=replication_factor, random=context.random)
+    return place(
+        candidates,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        random=context.random,
+        present=present,
+    )
 
 
 def manual_assignments(image: Image, topic: NewTopic) -> list[Assignment]:
@@ -48,6 +58,16 @@ def _first_length(assignments: Mapping[int, Assignment]) -> int | None:
 
 
 def checked_assignment(image: Image, index: int, replicas: Assignment, *, expected: int | None) -> Assignment:
+    check_replicas(image, replicas, expected=expected)
+    if not any(image.brokers[broker].is_active for broker in replicas):
+        raise bad_assignment(
+            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+            "controlled shutdown."
+        )
+    return replicas
+
+
+def check_replicas(image: Image, replicas: Assignment, *, expected: int | None = None) -> None:
     if not replicas:
         raise bad_assignment("The manual partition assignment includes an empty replica list.")
     for broker in sorted(replicas):
@@ -62,12 +82,6 @@ def checked_assignment(image: Image, index: int, replicas: Assignment, *, expect
             f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
             f"consistent with previous partitions, which have {expected} replica(s)."
         )
-    if not any(image.brokers[broker].is_active for broker in replicas):
-        raise bad_assignment(
-            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
-            "controlled shutdown."
-        )
-    return replicas
 
 
 def bad_assignment(message: str) -> KafkaError:

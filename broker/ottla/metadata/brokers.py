@@ -12,15 +12,15 @@ from ottla.metadata.commands import (
     UnregisterBroker,
 )
 from ottla.metadata.image import Image
-from ottla.metadata.partitions import leaders_regained, leaders_taken_away
+from ottla.metadata.partitions import broker_left, broker_returned
 from ottla.metadata.records import (
-    Record,
     broker_change_record,
     broker_record,
     producer_ids_record,
     unregister_broker_record,
 )
-from ottla.metadata.state import Broker
+from ottla.metadata.state import DIRECTORY_UNASSIGNED, Broker
+from ottla.system import uuid_text
 
 __all__ = ["allocate_producer_ids", "check_broker_epoch", "fence", "register", "unfence", "unregister"]
 
@@ -30,24 +30,38 @@ PRODUCER_ID_MAX = 2**63 - 1
 
 def register(image: Image, command: RegisterBroker, context: Context) -> Decision[int]:
     _check_cluster(image, command)
-    _check_features(image, command)
     existing = image.brokers.get(command.id)
-    same_incarnation = existing is not None and existing.incarnation == command.incarnation
-    if existing is not None and not same_incarnation and command.id in context.live_brokers:
-        raise KafkaError(
-            Code.duplicate_broker_registration,
-            f"Another broker is registered with id {command.id} and is alive. If the broker was restarted a moment "
-            "ago, this ends with the session of its predecessor.",
-        )
-    epoch = existing.epoch if existing is not None and same_incarnation else context.next_version
+    if existing is not None and existing.incarnation == command.incarnation:
+        _check_abilities(image, command)
+        amended = _registration(command, existing.epoch, existing)
+        return Decision(existing.epoch, [broker_record(amended)])
+    if existing is not None:
+        _check_predecessor(existing, context)
+    _check_abilities(image, command)
+    epoch = context.next_version
     records = [broker_record(_registration(command, epoch))]
-    if existing is not None and not same_incarnation:
-        # Its predecessor is gone: partitions that others can lead go to them now.
-        records += leaders_taken_away(image, command.id, keep_if_alone=True)
+    if existing is not None:
+        unclean = command.previous_epoch != existing.epoch
+        records += broker_left(image, command.id, context, unclean=unclean)
     return Decision(epoch, records)
 
 
-def _registration(command: RegisterBroker, epoch: int) -> Broker:
+def _check_predecessor(existing: Broker, context: Context) -> None:
+    """One that said it goes away need not be waited for."""
+    if existing.id in context.live_brokers and not existing.in_controlled_shutdown:
+        raise KafkaError(
+            Code.duplicate_broker_registration,
+            f"Another broker is registered with id {existing.id} and is alive. If the broker was restarted a moment "
+            "ago, this ends with the session of its predecessor.",
+        )
+
+
+def _check_abilities(image: Image, command: RegisterBroker) -> None:
+    _check_features(image, command)
+    _check_directories(image, command)
+
+
+def _registration(command: RegisterBroker, epoch: int, existing: Broker | None = None) -> Broker:
     return Broker(
         id=command.id,
         epoch=epoch,
@@ -58,6 +72,8 @@ def _registration(command: RegisterBroker, epoch: int) -> Broker:
         grpc_port=command.grpc_port,
         log_dirs=tuple(command.log_dirs),
         features=command.features,
+        fenced=existing is None or existing.fenced,
+        in_controlled_shutdown=existing is not None and existing.in_controlled_shutdown,
     )
 
 
@@ -80,6 +96,21 @@ def _check_features(image: Image, command: RegisterBroker) -> None:
             )
 
 
+def _check_directories(image: Image, command: RegisterBroker) -> None:
+    wanted = command.log_dirs
+    if DIRECTORY_UNASSIGNED in wanted:
+        raise KafkaError(Code.invalid_registration, "Reserved directory ID in request")
+    if len(set(wanted)) < len(wanted):
+        raise KafkaError(Code.invalid_registration, "Duplicate directory ID in request")
+    for broker in image.brokers.values():
+        taken = set(wanted).intersection(broker.log_dirs) if broker.id != command.id else ()
+        for directory in taken:
+            raise KafkaError(
+                Code.invalid_registration,
+                f"Broker {broker.id} is already registered with directory {uuid_text(directory)}",
+            )
+
+
 def check_broker_epoch(image: Image, broker_id: int, epoch: int) -> Broker:
     broker = image.brokers.get(broker_id)
     if broker is None:
@@ -93,30 +124,31 @@ def unregister(image: Image, command: UnregisterBroker, context: Context) -> Dec
     broker = image.brokers.get(command.id)
     if broker is None:
         raise KafkaError(Code.broker_id_not_registered, f"Broker ID {command.id} is not currently registered")
-    records = leaders_taken_away(image, command.id)
+    records = broker_left(image, command.id, context, unclean=True)
     return Decision(None, [*records, unregister_broker_record(broker_id=command.id, epoch=broker.epoch)])
 
 
 def fence(image: Image, command: FenceBroker, context: Context) -> Decision[None]:
     broker = check_broker_epoch(image, command.id, command.epoch)
-    if broker.fenced:
-        return Decision(None)
     leaving = command.in_controlled_shutdown
+    if broker.fenced or (leaving and broker.in_controlled_shutdown):
+        return Decision(None)
     change = broker_change_record(
         broker_id=broker.id,
         epoch=broker.epoch,
         fenced=None if leaving else True,
         in_controlled_shutdown=True if leaving else None,
     )
-    return Decision(None, [change, *leaders_taken_away(image, command.id)])
+    return Decision(None, [change, *broker_left(image, command.id, context)])
 
 
 def unfence(image: Image, command: UnfenceBroker, context: Context) -> Decision[None]:
+    """A broker that said it goes away cannot come back: its next incarnation registers."""
     broker = check_broker_epoch(image, command.id, command.epoch)
-    if broker.is_active:
+    if not broker.fenced or broker.in_controlled_shutdown:
         return Decision(None)
-    records: list[Record] = [broker_change_record(broker_id=broker.id, epoch=broker.epoch, fenced=False)]
-    return Decision(None, records + leaders_regained(image, command.id))
+    change = broker_change_record(broker_id=broker.id, epoch=broker.epoch, fenced=False)
+    return Decision(None, [change, *broker_returned(image, command.id, context)])
 
 
 def allocate_producer_ids(image: Image, command: AllocateProducerIds, context: Context) -> Decision[ProducerIdBlock]:

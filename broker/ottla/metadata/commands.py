@@ -20,6 +20,7 @@ __all__ = [
     "AllocateProducerIds",
     "AlterConfigs",
     "AlterPartition",
+    "AlterReassignments",
     "Command",
     "Context",
     "CreatePartitions",
@@ -27,14 +28,19 @@ __all__ = [
     "CreatedTopic",
     "Decision",
     "DeleteTopics",
+    "ElectLeaders",
+    "ElectionType",
     "FenceBroker",
     "IncrementalAlterConfigs",
     "IsrChange",
     "Limits",
+    "MoveLeadersAway",
     "NewPartitions",
     "NewTopic",
     "Outcome",
+    "PartitionRef",
     "ProducerIdBlock",
+    "Reassignment",
     "RegisterBroker",
     "SettingChange",
     "SettingOperation",
@@ -47,6 +53,7 @@ __all__ = [
 
 Reply = TypeVar("Reply")
 Value = TypeVar("Value")
+PartitionRef = tuple[str, int]
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -78,6 +85,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     # Brokers whose session is alive: their id cannot be taken by another incarnation.
     live_brokers: Set[int] = frozenset()
     supported_features: Mapping[str, tuple[int, int]] = {}
+    # What this node started with; settings in the image come first.
+    min_insync_replicas: int = 1
+    unclean_elections: bool = False
 
 
 class Outcome(msgspec.Struct, Generic[Value], frozen=True):
@@ -214,7 +224,11 @@ class AllocateProducerIds(Command[ProducerIdBlock], frozen=True):
 
 
 class RegisterBroker(Command[int], frozen=True):
-    """Replies the broker's epoch. The broker starts fenced."""
+    """Replies the broker's epoch. The broker starts fenced.
+
+    `previous_epoch` is the one its clean-shutdown file tells. If that is not the epoch it was last registered with, it
+    died uncleanly and may lack records that it had.
+    """
 
     id: int
     incarnation: uuid.UUID
@@ -225,6 +239,7 @@ class RegisterBroker(Command[int], frozen=True):
     grpc_port: int = 0
     log_dirs: Sequence[uuid.UUID] = ()
     features: Mapping[str, tuple[int, int]] = {}
+    previous_epoch: int = -1
 
 
 class UnregisterBroker(Command[None], frozen=True):
@@ -258,8 +273,44 @@ class IsrChange(msgspec.Struct, frozen=True):
 
 
 class AlterPartition(Command[list[Outcome[PartitionState | None]]], frozen=True):
-    """A leader asks to shrink or grow the in-sync replicas of partitions it leads."""
+    """A leader asks to shrink or grow the in-sync replicas of partitions it leads.
+
+    NEW_LEADER_ELECTED: the change was made, completed a reassignment, and somebody else leads now.
+    """
 
     broker_id: int
     broker_epoch: int
     partitions: Sequence[IsrChange]
+
+
+class ElectionType:
+    """Kafka's numbers."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class ElectLeaders(Command[list[Outcome[PartitionRef]]], frozen=True):
+    """None: all partitions; then those that need no election are left out of the answer."""
+
+    election_type: int
+    partitions: Sequence[PartitionRef] | None = None
+
+
+class MoveLeadersAway(Command[int], frozen=True):
+    """Others lead what the broker leads, where they can. Replies how many partitions it still leads."""
+
+    broker_id: int
+
+
+class Reassignment(msgspec.Struct, frozen=True):
+    """`replicas` None: cancel."""
+
+    topic: str
+    index: int
+    replicas: Sequence[int] | None
+
+
+class AlterReassignments(Command[list[Outcome[PartitionRef]]], frozen=True):
+    partitions: Sequence[Reassignment]
+    allow_replication_factor_change: bool = True

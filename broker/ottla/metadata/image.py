@@ -51,6 +51,10 @@ class Image(msgspec.Struct, frozen=True):
         found = self.topics.get(topic)
         return found.partitions[index] if found is not None and 0 <= index < len(found.partitions) else None
 
+    def is_active(self, broker_id: int) -> bool:
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
     def config(self, resource_type: int, resource_name: str) -> Mapping[str, str]:
         """Settings made for exactly this resource; empty when there are none."""
         return self.configs.get((resource_type, resource_name), _EMPTY)

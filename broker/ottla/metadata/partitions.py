@@ -1,16 +1,16 @@
 """Decisions about leaders and in-sync replicas of partitions. Pure."""
 
-from collections.abc import Iterator, Sequence
-
-import msgspec
+from collections.abc import Callable, Iterator
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.commands import AlterPartition, Context, Decision, IsrChange, Outcome
+from ottla.metadata.elections import Rules, change_record, changed
 from ottla.metadata.image import Image
-from ottla.metadata.records import Record, partition_change_record
+from ottla.metadata.records import Record
 from ottla.metadata.state import NO_LEADER, PartitionState, Topic
+from ottla.metadata.topic_rules import rules_of
 
-__all__ = ["alter", "leaders_regained", "leaders_taken_away"]
+__all__ = ["alter", "broker_left", "broker_returned", "eligible_again"]
 
 
 # -- a leader changes the in-sync replicas
@@ -26,24 +26,22 @@ def alter(image: Image, command: AlterPartition, context: Context) -> Decision[l
         topic = image.topics_by_id.get(change.topic_id)
         state = _partition(topic, change.index)
         code = Code.unknown_topic_id if topic is None else _refusal(image, command.broker_id, state, change)
-        if code is not Code.none or state is None:
+        if code is not Code.none or state is None or topic is None:
             outcomes.append(Outcome(None, code))
             continue
-        in_sync = tuple(broker for broker, _ in change.isr)
-        if in_sync != state.isr:
-            records.append(partition_change_record(change.topic_id, change.index, isr=in_sync))
-        outcomes.append(Outcome(_with_isr(state, in_sync)))
+        new = changed(state, rules_of(image, topic.name, context), isr=tuple(broker for broker, _ in change.isr))
+        records += _records(topic, state, new)
+        outcomes.append(_answer(new, command.broker_id))
     return Decision(outcomes, records)
+
+
+def _answer(state: PartitionState, asker: int) -> Outcome[PartitionState | None]:
+    """The end of a reassignment may take the lead from the asker: an error, though the change is made."""
+    return Outcome(state) if state.leader == asker else Outcome(None, Code.new_leader_elected)
 
 
 def _partition(topic: Topic | None, index: int) -> PartitionState | None:
     return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
-
-
-def _with_isr(state: PartitionState, in_sync: tuple[int, ...]) -> PartitionState:
-    if in_sync == state.isr:
-        return state
-    return msgspec.structs.replace(state, isr=in_sync, partition_epoch=state.partition_epoch + 1)
 
 
 def _refusal(image: Image, broker_id: int, state: PartitionState | None, change: IsrChange) -> Code:
@@ -61,53 +59,67 @@ def _refusal(image: Image, broker_id: int, state: PartitionState | None, change:
     ids = [broker for broker, _ in change.isr]
     if len(set(ids)) < len(ids) or not set(ids) <= set(state.replicas) or state.leader not in ids:
         return Code.invalid_request
-    return Code.none if all(_is_eligible(image, *member) for member in change.isr) else Code.ineligible_replica
+    return Code.none if all(_may_join(image, *member) for member in change.isr) else Code.ineligible_replica
 
 
-def _is_eligible(image: Image, broker_id: int, epoch: int) -> bool:
-    broker = image.brokers.get(broker_id)
-    return broker is not None and broker.is_active and epoch in (-1, broker.epoch)
+def _may_join(image: Image, broker_id: int, epoch: int) -> bool:
+    return image.is_active(broker_id) and epoch in (-1, image.brokers[broker_id].epoch)
 
 
 # -- a broker comes and goes
 
 
-def leaders_taken_away(image: Image, broker_id: int, *, keep_if_alone: bool = False) -> list[Record]:
-    """The broker leaves in-sync sets and leads nothing.
+def broker_left(image: Image, broker_id: int, context: Context, *, unclean: bool = False) -> list[Record]:
+    """The broker leaves all in-sync sets and leads nothing; after an `unclean` shutdown it is not eligible either."""
 
-    The last in-sync replica stays in the set, since only it has all committed records; its partition has no leader
-    meanwhile, unless `keep_if_alone`: then nothing is written until the broker is back.
-    """
-    records = []
-    for topic, state in _states(image):
-        if broker_id not in state.isr:
-            continue
+    def left(state: PartitionState, rules: Rules) -> PartitionState:
         in_sync = tuple(each for each in state.isr if each != broker_id)
-        if not in_sync and keep_if_alone:
-            continue
-        leader = _elect(image, state.replicas, in_sync) if state.leader == broker_id else None
-        if in_sync or leader is not None:
-            records.append(partition_change_record(topic.id, state.index, isr=in_sync or None, leader=leader))
+        return changed(state, rules, isr=in_sync, unclean_shutdown={broker_id} if unclean else frozenset())
+
+    return _changes(
+        image,
+        context,
+        concerned=lambda state: broker_id in state.isr or (unclean and broker_id in state.elr),
+        change=left,
+        may_lead=lambda each: each != broker_id and image.is_active(each),
+    )
+
+
+def broker_returned(image: Image, broker_id: int, context: Context) -> list[Record]:
+    """Partitions that nobody leads get a leader if the broker makes one possible."""
+    return _changes(
+        image,
+        context,
+        concerned=lambda state: state.leader == NO_LEADER,
+        change=changed,
+        may_lead=lambda each: each == broker_id or image.is_active(each),
+    )
+
+
+def eligible_again(image: Image, context: Context) -> list[Record]:
+    """After a change of min.insync.replicas: who is eligible is judged anew, for the image that has the change."""
+    return _changes(image, context, concerned=lambda state: bool(state.elr), change=changed, may_lead=image.is_active)
+
+
+def _changes(
+    image: Image,
+    context: Context,
+    *,
+    concerned: Callable[[PartitionState], bool],
+    change: Callable[[PartitionState, Rules], PartitionState],
+    may_lead: Callable[[int], bool],
+) -> list[Record]:
+    records: list[Record] = []
+    for topic in image.topics.values():
+        states = [state for state in topic.partitions if concerned(state)]
+        if states:
+            rules = rules_of(image, topic.name, context, may_lead=may_lead)
+            for state in states:
+                records += _records(topic, state, change(state, rules))
     return records
 
 
-def leaders_regained(image: Image, broker_id: int) -> list[Record]:
-    """Partitions nobody leads and the broker can; also those it led before it died, with a new leader epoch."""
-    return [
-        partition_change_record(topic.id, state.index, leader=broker_id)
-        for topic, state in _states(image)
-        if broker_id in state.isr and state.leader in (NO_LEADER, broker_id)
-    ]
-
-
-def _elect(image: Image, replicas: Sequence[int], in_sync: Sequence[int]) -> int:
-    eligible = (
-        each for each in replicas if each in in_sync and (broker := image.brokers.get(each)) and broker.is_active
-    )
-    return next(eligible, NO_LEADER)
-
-
-def _states(image: Image) -> Iterator[tuple[Topic, PartitionState]]:
-    for topic in image.topics.values():
-        for state in topic.partitions:
-            yield topic, state
+def _records(topic: Topic, old: PartitionState, new: PartitionState) -> Iterator[Record]:
+    record = change_record(topic.id, old, new)
+    if record is not None:
+        yield record

@@ -7,6 +7,7 @@ What a placement promises:
 - within that, the broker with the fewest replicas is next, so uneven racks still fill evenly inside.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,14 +28,23 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 def place(
-    candidates: Sequence[Candidate], *, partitions: int, replication_factor: int, random: "Random"
+    candidates: Sequence[Candidate],
+    *,
+    partitions: int,
+    replication_factor: int,
+    random: "Random",
+    present: Sequence[Sequence[int]] = (),
 ) -> list[tuple[int, ...]]:
-    """One tuple of broker ids per partition, or KafkaError(INVALID_REPLICATION_FACTOR) in Kafka's words."""
+    """One tuple of broker ids per partition, or KafkaError(INVALID_REPLICATION_FACTOR) in Kafka's words.
+
+    `present` are the replicas of partitions that the topic has already: they count when it is made even.
+    """
     _check(candidates, replication_factor)
     brokers = random.sample(sorted(candidates, key=lambda each: each.id), len(candidates))
     if len(brokers) == 1:
         return [(brokers[0].id,)] * partitions
-    return _Placer(brokers).place(partitions, replication_factor)
+    placer = _Placer(brokers, present)
+    return [placer.next_partition(replication_factor) for _ in range(partitions)]
 
 
 def _check(candidates: Sequence[Candidate], replication_factor: int) -> None:
@@ -55,24 +65,25 @@ def _check(candidates: Sequence[Candidate], replication_factor: int) -> None:
 
 
 class _Placer:
-    def __init__(self, brokers: Sequence[Candidate]) -> None:
+    def __init__(self, brokers: Sequence[Candidate], present: Sequence[Sequence[int]]) -> None:
         self._brokers = brokers
-        self._leaders = [position for position, each in enumerate(brokers) if each.active]
-        self._replicas = [0] * len(brokers)
+        self._able = [position for position, each in enumerate(brokers) if each.active]
+        led = Counter(replicas[0] for replicas in present)
+        held = Counter(replica for replicas in present for replica in replicas)
+        self._led = [led[each.id] for each in brokers]
+        self._held = [held[each.id] for each in brokers]
 
-    def place(self, partitions: int, replication_factor: int) -> list[tuple[int, ...]]:
-        return [self._replicas_of(number, replication_factor) for number in range(partitions)]
-
-    def _replicas_of(self, number: int, replication_factor: int) -> tuple[int, ...]:
-        turn, position = divmod(number, len(self._leaders))
-        chosen = [self._leaders[position]]
+    def next_partition(self, replication_factor: int) -> tuple[int, ...]:
+        leader = min(self._able, key=self._led.__getitem__)
+        chosen = [leader]
         while len(chosen) < replication_factor:
-            chosen.append(self._next(chosen, turn))
+            chosen.append(self._next(chosen, turn=self._led[leader]))
+        self._led[leader] += 1
         for each in chosen:
-            self._replicas[each] += 1
+            self._held[each] += 1
         return tuple(self._brokers[each].id for each in chosen)
 
-    def _next(self, chosen: list[int], turn: int) -> int:
+    def _next(self, chosen: list[int], *, turn: int) -> int:
         """The turn shifts who follows whom: a broker's followers are spread, so its death does not double one load."""
         racks = [self._brokers[each].rack for each in chosen]
         count, start = len(self._brokers), chosen[0] + 1 + turn
@@ -80,6 +91,6 @@ class _Placer:
         def cost(position: int) -> tuple[bool, int, int, int]:
             broker = self._brokers[position]
             distance = (position - start) % count
-            return not broker.active, racks.count(broker.rack), self._replicas[position], distance
+            return not broker.active, racks.count(broker.rack), self._held[position], distance
 
         return min((each for each in range(count) if each not in chosen), key=cost)

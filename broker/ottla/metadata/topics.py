@@ -27,6 +27,7 @@ from ottla.metadata.commands import (
 )
 from ottla.metadata.configs import check_settings
 from ottla.metadata.image import Image
+from ottla.metadata.reassignments import lasting_replicas
 from ottla.metadata.records import (
     Record,
     config_record,
@@ -199,20 +200,16 @@ def grow(image: Image, command: CreatePartitions, context: Context) -> Decision[
     return Decision(list(outcomes.values()), () if command.validate_only else records)
 
 
-def _partitions_added(image: Image, wanted: NewPartitions) -> int:
-    topic = image.topics.get(wanted.topic)
-    return max(wanted.count - len(topic.partitions), 0) if topic is not None else 0
-
-
 def _grow_one(image: Image, wanted: NewPartitions, context: Context) -> list[Record]:
     topic = image.topics.get(wanted.topic)
     if topic is None:
         raise KafkaError(Code.unknown_topic_or_partition)
     present = len(topic.partitions)
     _check_increase(wanted, present)
-    factor = len(topic.partitions[0].replicas)
+    replicas = [lasting_replicas(state) for state in topic.partitions]
+    factor = len(replicas[0])
     if wanted.assignments is None:
-        assignments = placed(image, wanted.count - present, factor, context)
+        assignments = placed(image, wanted.count - present, factor, context, present=replicas)
     else:
         assignments = [
             checked_assignment(image, index, tuple(replicas), expected=factor)

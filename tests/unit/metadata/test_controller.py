@@ -458,7 +458,7 @@ def test_a_sole_broker_that_died_leads_again_with_a_new_epoch() -> None:
     fleet.create(NewTopic("a", 2, 1))
     fleet.join(0)
     states = fleet.image.topics["a"].partitions
-    assert [(state.leader, state.leader_epoch, state.isr) for state in states] == [(0, 1, (0,))] * 2
+    assert [(state.leader, state.leader_epoch, state.isr) for state in states] == [(0, 2, (0,))] * 2
 
 
 def test_leaders_move_when_a_broker_is_fenced() -> None:
@@ -468,7 +468,7 @@ def test_leaders_move_when_a_broker_is_fenced() -> None:
     (first, second), (alone,) = (fleet.image.topics[name].partitions for name in "ab")
     assert (first.leader, first.leader_epoch, first.isr) == (1, 1, (1, 2))
     assert (second.leader, second.leader_epoch, second.isr) == (1, 0, (1, 2))
-    assert (alone.leader, alone.leader_epoch, alone.isr) == (NO_LEADER, 1, (0,))
+    assert (alone.leader, alone.leader_epoch, alone.isr, alone.elr) == (NO_LEADER, 1, (), (0,))
     fleet.ask(ask.UnfenceBroker(0, fleet.image.brokers[0].epoch))
     (first, _), (alone,) = (fleet.image.topics[name].partitions for name in "ab")
     assert (first.leader, alone.leader, alone.leader_epoch) == (1, 0, 2)
