@@ -43,8 +43,8 @@ def decode_response(payload: bytes, response_type: Any) -> Any:
 class Connection:
     """One blocking connection. Use as a context manager."""
 
-    def __init__(self, port: int, *, read_timeout_s: float = READ_TIMEOUT_S) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), CONNECT_TIMEOUT_S)
+    def __init__(self, port: int, *, host: str = "127.0.0.1", read_timeout_s: float = READ_TIMEOUT_S) -> None:
+        self.socket = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
         self.socket.settimeout(read_timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 

@@ -1,9 +1,9 @@
-"""Apache Kafka 4.1.1 itself, one combined broker and controller, as its own start script would run it."""
+"""Apache Kafka 4.1.1 itself, combined broker and controller, as its own start script would run it."""
 
 import base64
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from support.kafka_jars import kafka_jars
@@ -33,10 +33,18 @@ FLEET_OF_ONE = {
 class GenuineKafka(BrokerProcess):
     name = "kafka"
 
-    def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None) -> None:
-        super().__init__(folder, settings=settings)
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        host: str = "127.0.0.1",
+        inside: Sequence[str] = (),
+    ) -> None:
+        super().__init__(folder, settings=settings, host=host, inside=inside)
         self._controller_port = free_port()
         self._properties = folder / "server.properties"
+        self._formatted = (self.data_dir / "meta.properties").exists()
 
     def command(self) -> list[str]:
         options = [*HEAP_OPTIONS, *PERFORMANCE_OPTIONS, "-cp", f"{kafka_jars()}/*"]
@@ -44,27 +52,41 @@ class GenuineKafka(BrokerProcess):
 
     def prepare(self) -> None:
         self._write_properties()
-        if not (self.data_dir / "meta.properties").exists():
+        if not self._formatted:
             self._format()
+            self._formatted = True
+
+    def fleet_settings(self) -> dict[str, str]:
+        """Who this is and with whom it forms a quorum."""
+        listeners = f"PLAINTEXT://{self.host}:{self.port},CONTROLLER://{self.host}:{self._controller_port}"
+        return {
+            "node.id": "1",
+            "listeners": listeners,
+            "controller.quorum.bootstrap.servers": f"{self.host}:{self._controller_port}",
+            **FLEET_OF_ONE,
+        }
+
+    def format_options(self) -> list[str]:
+        # An id may begin with a dash, so it is attached by "=".
+        return ["--standalone", f"--cluster-id={new_cluster_id()}"]
 
     def _write_properties(self) -> None:
         everything = {
             "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self._controller_port}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller_port}",
             "log.dirs": str(self.data_dir),
-            **FLEET_OF_ONE,
+            **self.fleet_settings(),
             **self.settings,
         }
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in everything.items()))
 
     def _format(self) -> None:
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         tool = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars()}/*", "kafka.tools.StorageTool", "format"]
-        # An id may begin with a dash, so it is attached by "=".
-        command = [*tool, "--standalone", f"--cluster-id={cluster_id}", "--config", str(self._properties)]
+        command = [*self._inside, *tool, *self.format_options(), "--config", str(self._properties)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         if done.returncode != 0:
             raise BrokerFailed(f"StorageTool could not format {self.data_dir}:\n{done.stdout}{done.stderr}")
+
+
+def new_cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

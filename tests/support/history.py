@@ -1,15 +1,15 @@
-"""What producers sent and what a consumer read, compared. Pure.
+"""What producers sent and what consumers read, compared. Pure.
 
 Names of the anomalies are those of Jepsen's Kafka workload. A value is unique within a history: it says which record
 it is.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Send:
     """One record handed to a producer, in the order of handing over. `offset` is None while not acknowledged."""
 
@@ -19,7 +19,7 @@ class Send:
     offset: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Read:
     """One record as a consumer got it, in the order of getting."""
 
@@ -28,7 +28,7 @@ class Read:
     value: bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Anomaly:
     kind: str
     detail: str
@@ -44,6 +44,44 @@ def anomalies(sends: Sequence[Send], reads: Sequence[Read]) -> list[Anomaly]:
         *_inconsistent_offsets(sends, reads),
         *_nonmonotonic_polls(reads),
     ]
+
+
+def polled_anomalies(final: Sequence[Read], polls: Mapping[str, Sequence[Read]]) -> list[Anomaly]:
+    """What consumers got while things went wrong, by consumer, against a complete read afterwards.
+
+    Each began at the beginning, was assigned all partitions and had time to reach their ends.
+    """
+    log: dict[int, dict[int, bytes]] = defaultdict(dict)
+    for read in final:
+        log[read.partition][read.offset] = read.value
+    found: list[Anomaly] = []
+    for consumer, reads in polls.items():
+        found += _nonmonotonic_polls(reads, consumer)
+        found += _vanished(log, reads, consumer)
+        for partition, values in log.items():
+            found += _skipped(
+                sorted(values), [r.offset for r in reads if r.partition == partition], partition, consumer
+            )
+    return found
+
+
+def _vanished(log: Mapping[int, Mapping[int, bytes]], reads: Sequence[Read], consumer: str) -> Iterable[Anomaly]:
+    """A consumer sees only what is committed, so it must be there for ever."""
+    for read in reads:
+        kept = log.get(read.partition, {}).get(read.offset)
+        if kept is None:
+            yield Anomaly("lost-write", f"{consumer} read {read}, which is not there any more")
+        elif kept != read.value:
+            yield Anomaly("inconsistent-offsets", f"{consumer} read {read}, where now {kept!r} is")
+
+
+def _skipped(there: Sequence[int], got: Sequence[int], partition: int, consumer: str) -> Iterable[Anomaly]:
+    """Records before the last one it got: poll-skip; after it: unseen."""
+    missing = sorted(set(there) - set(got))
+    last = max(got, default=-1)
+    for offset in missing:
+        kind = "poll-skip" if offset < last else "unseen"
+        yield Anomaly(kind, f"{consumer} never got offset {offset} of partition {partition}; its last is {last}")
 
 
 def _lost_writes(sends: Sequence[Send], reads: Sequence[Read]) -> Iterable[Anomaly]:
@@ -90,9 +128,9 @@ def _inconsistent_offsets(sends: Sequence[Send], reads: Sequence[Read]) -> Itera
             yield Anomaly("inconsistent-offsets", f"{send} but {at[send.partition, send.offset]!r} is there")
 
 
-def _nonmonotonic_polls(reads: Sequence[Read]) -> Iterable[Anomaly]:
+def _nonmonotonic_polls(reads: Sequence[Read], consumer: str = "the consumer") -> Iterable[Anomaly]:
     latest: dict[int, int] = {}
     for read in reads:
         if read.offset <= latest.get(read.partition, -1):
-            yield Anomaly("nonmonotonic-poll", f"{read} came after offset {latest[read.partition]}")
+            yield Anomaly("nonmonotonic-poll", f"{consumer} got {read} after offset {latest[read.partition]}")
         latest[read.partition] = read.offset

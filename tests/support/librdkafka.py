@@ -119,10 +119,10 @@ def watermarks(bootstrap: str, topic: str, partition: int = 0) -> tuple[int, int
         consumer.close()
 
 
-def make_topic(bootstrap: str, name: str, *, partitions: int = 1, **config: Any) -> str:
+def make_topic(bootstrap: str, name: str, *, partitions: int = 1, replicas: int = 1, **config: Any) -> str:
     """Creates it and waits until Metadata shows all its leaders; config names have underscores for dots."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dotted(config))
+    new = NewTopic(name, num_partitions=partitions, replication_factor=replicas, config=dotted(config))
     admin.create_topics([new], request_timeout=DEADLINE_S)[name].result(DEADLINE_S)
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:

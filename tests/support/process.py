@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -31,18 +31,28 @@ class BrokerProcess(ABC):
 
     name: str
 
-    def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        host: str = "127.0.0.1",
+        inside: Sequence[str] = (),
+    ) -> None:
+        """`inside` is a command prefix that runs the broker in namespaces of its own; then `host` is its address."""
         self.folder = folder
         self.data_dir = folder / "data"
         self.log_path = folder / "broker.log"
+        self.host = host
         self.port = free_port()
         self.settings = dict(settings or {})
+        self._inside = list(inside)
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.close)
 
     @property
     def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -65,7 +75,8 @@ class BrokerProcess(ABC):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.prepare()
         with open(self.log_path, "ab") as log:
-            self._process = subprocess.Popen(self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            command = [*self._inside, *self.command()]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         if wait:
             self.wait_until_ready()
 
@@ -95,6 +106,15 @@ class BrokerProcess(ABC):
         for process in self._tree():
             _signal(process.pid, signal.SIGKILL)
         self._process.wait()
+
+    def pause(self) -> None:
+        """SIGSTOP: alive for the kernel, silent for everybody else, until `resume`."""
+        for process in self._tree():
+            _signal(process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        for process in self._tree():
+            _signal(process.pid, signal.SIGCONT)
 
     def restart(self) -> None:
         self.stop()
@@ -134,7 +154,7 @@ class BrokerProcess(ABC):
 
     def _answers(self) -> bool:
         try:
-            with Connection(self.port, read_timeout_s=5.0) as connection:
+            with Connection(self.port, host=self.host, read_timeout_s=5.0) as connection:
                 answer = connection.ask(MetadataRequest(topics=()), MetadataResponse)
                 return len(answer.brokers) > 0
         except OSError:

@@ -14,10 +14,46 @@ RECORDS_PER_SECOND = 4000
 FINISH_TIMEOUT_S = 90.0
 
 
+PADDING = b"." * 200
+# A client that waits half a minute for a broker that is stopped would sleep through most faults.
+IMPATIENT_LIBRDKAFKA = {"reconnect.backoff.max.ms": 200, "socket.timeout.ms": 5000, "request.timeout.ms": 3000}
+
+
+def value_of(producer: str, number: int) -> bytes:
+    return b"%s-%d" % (producer.encode(), number) + PADDING
+
+
+class Silence:
+    """The longest time in which nothing was heard. Also silence that still goes on counts."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self._last_s = time.monotonic()
+        self._longest_s = 0.0
+
+    def heard(self) -> None:
+        now = time.monotonic()
+        self._longest_s = max(self._longest_s, now - self._last_s)
+        self._last_s = now
+
+    @property
+    def longest_s(self) -> float:
+        return max(self._longest_s, time.monotonic() - self._last_s)
+
+
 class SteadyProducer(ABC):
-    """Sends numbered values to both partitions in turn until told to finish; acks=all and idempotence on."""
+    """Sends numbered values to its partitions in turn until told to finish; acks=all and idempotence on."""
 
     acknowledged = 0
+
+    def __init__(self) -> None:
+        self.silence = Silence()
+
+    def _heard(self) -> None:
+        self.acknowledged += 1
+        self.silence.heard()
 
     @abstractmethod
     def finish(self) -> list[Send]:
@@ -37,13 +73,22 @@ class SteadyProducer(ABC):
 
 
 class SteadyLibrdkafka(SteadyProducer):
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self._topic = topic
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        partitions: int = PARTITIONS,
+        rate: int = RECORDS_PER_SECOND,
+        name: str = "rd",
+    ) -> None:
+        super().__init__()
+        self._topic, self._partitions, self._rate, self._name = topic, partitions, rate, name
         self._offsets: dict[int, int] = {}
         self._sent = 0
         self._error: KafkaError | None = None
         self._stopping = threading.Event()
-        settings = {"enable.idempotence": True, "acks": "all", "linger.ms": 2, "reconnect.backoff.max.ms": 200}
+        settings = {"enable.idempotence": True, "acks": "all", "linger.ms": 2, **IMPATIENT_LIBRDKAFKA}
         quiet = {"log_level": 0, "error_cb": self._failed}
         self._producer = Producer({"bootstrap.servers": bootstrap, **settings, **quiet})
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -54,14 +99,17 @@ class SteadyLibrdkafka(SteadyProducer):
         self._thread.join()
         assert self._producer.flush(FINISH_TIMEOUT_S) == 0, "librdkafka still waits for acknowledgements"
         self.check_alive()
-        return [Send("rd", n % PARTITIONS, b"rd-%d" % n + b"." * 200, self._offsets.get(n)) for n in range(self._sent)]
+        return [
+            Send(self._name, n % self._partitions, value_of(self._name, n), self._offsets.get(n))
+            for n in range(self._sent)
+        ]
 
     def check_alive(self) -> None:
         assert self._error is None, f"librdkafka gave up: {self._error}"
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            for _ in range(RECORDS_PER_SECOND // 100):
+            for _ in range(max(1, self._rate // 100)):
                 self._send(self._sent)
             self._producer.poll(0.01)
 
@@ -69,13 +117,13 @@ class SteadyLibrdkafka(SteadyProducer):
         def report(error: KafkaError | None, message: Message) -> None:
             if error is None:
                 self._offsets[number] = message.offset()
-                self.acknowledged += 1
+                self._heard()
             else:
                 self._error = error
 
         try:
-            value = b"rd-%d" % number + b"." * 200
-            self._producer.produce(self._topic, value, partition=number % PARTITIONS, on_delivery=report)
+            value, partition = value_of(self._name, number), number % self._partitions
+            self._producer.produce(self._topic, value, partition=partition, on_delivery=report)
             self._sent += 1
         except BufferError:
             self._producer.poll(0.05)
@@ -86,8 +134,18 @@ class SteadyLibrdkafka(SteadyProducer):
 
 
 class SteadyJava(SteadyProducer):
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        command = program_command("SteadyProducer", bootstrap, topic, str(PARTITIONS), str(RECORDS_PER_SECOND))
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        partitions: int = PARTITIONS,
+        rate: int = RECORDS_PER_SECOND,
+        name: str = "java",
+    ) -> None:
+        super().__init__()
+        self._name = name
+        command = program_command("SteadyProducer", bootstrap, topic, str(partitions), str(rate), name)
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
         self._sends: dict[int, Send] = {}
@@ -114,10 +172,10 @@ class SteadyJava(SteadyProducer):
         assert self._process.stdout is not None
         for line in self._process.stdout:
             kind, number, partition, offset = line.rstrip("\n").split(" ", 3)
-            value = b"java-%d" % int(number) + b"." * 200
+            value = value_of(self._name, int(number))
             acknowledged = int(offset) if kind == "ack" else None
-            self._sends[int(number)] = Send("java", int(partition), value, acknowledged)
+            self._sends[int(number)] = Send(self._name, int(partition), value, acknowledged)
             if kind == "ack":
-                self.acknowledged += 1
+                self._heard()
             else:
                 self._failures.append(line)

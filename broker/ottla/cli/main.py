@@ -16,6 +16,8 @@ Start one here and now, on 127.0.0.1:9092:
   ottla serve
 With the file of a Kafka broker and one setting changed:
   ottla serve --config server.properties --set log.retention.hours=24
+A fleet of three on this machine, in three racks:
+  ottla fleet up -n 3 --racks a,b,c
 Find a setting and read what it does:
   ottla config list retention
   ottla config show retention.ms --topic
@@ -51,7 +53,7 @@ def _print_version() -> int:
 def _commands() -> "typer.Typer":
     import typer
 
-    from ottla.cli import config, format, serve
+    from ottla.cli import config, fleet, format, serve
 
     commands = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -62,5 +64,6 @@ def _commands() -> "typer.Typer":
     commands.command("serve", help=serve.SUMMARY)(lambda: None)
     commands.command("format", help=format.HELP)(format.format_directories)
     commands.command("random-uuid", help="Print a new cluster id.")(format.random_uuid)
+    commands.add_typer(fleet.commands, name="fleet", help=fleet.HELP)
     commands.add_typer(config.commands, name="config", help=config.HELP)
     return commands

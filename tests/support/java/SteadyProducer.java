@@ -6,13 +6,14 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /**
  * Sends numbered values until standard input ends, then waits for what is under way.
  * Prints `ack NUMBER PARTITION OFFSET` or `fail NUMBER PARTITION REASON` for each. Arguments: bootstrap, topic, partitions,
- * records per second.
+ * records per second, name (how values begin).
  */
 public final class SteadyProducer {
     private static volatile boolean stopping = false;
 
     public static void main(String[] arguments) throws Exception {
         String topic = arguments[1];
+        String name = arguments[4];
         int partitions = Integer.parseInt(arguments[2]);
         int perTenMilliseconds = Math.max(1, Integer.parseInt(arguments[3]) / 100);
         stopAtEndOfInput();
@@ -20,7 +21,7 @@ public final class SteadyProducer {
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings(arguments[0]), strings, strings)) {
             for (long number = 0; !stopping; ) {
                 for (int i = 0; i < perTenMilliseconds; i++) {
-                    send(producer, topic, number, (int) (number % partitions));
+                    send(producer, topic, name, number, (int) (number % partitions));
                     number++;
                 }
                 Thread.sleep(10);
@@ -36,13 +37,15 @@ public final class SteadyProducer {
         settings.put("enable.idempotence", "true");
         settings.put("linger.ms", "2");
         settings.put("reconnect.backoff.max.ms", "200");
+        settings.put("request.timeout.ms", "3000");
         settings.put("delivery.timeout.ms", "120000");
         settings.put("max.block.ms", "120000");
         return settings;
     }
 
-    private static void send(KafkaProducer<String, String> producer, String topic, long number, int partition) {
-        String value = "java-" + number + ".".repeat(200);
+    private static void send(KafkaProducer<String, String> producer, String topic, String name, long number,
+            int partition) {
+        String value = name + "-" + number + ".".repeat(200);
         producer.send(new ProducerRecord<>(topic, partition, null, value), (metadata, failure) -> {
             if (failure == null) {
                 System.out.println("ack " + number + " " + partition + " " + metadata.offset());

@@ -1,7 +1,7 @@
 """The checker finds what it is there to find: hand-made bad histories."""
 
 import pytest
-from support.history import Read, Send, anomalies
+from support.history import Read, Send, anomalies, polled_anomalies
 
 GOOD_SENDS = [
     Send("p", 0, b"a", 0),
@@ -46,3 +46,33 @@ def test_bad_reads(reads: list[Read], expected: set[str]) -> None:
 
 def test_two_values_at_one_offset() -> None:
     assert "inconsistent-offsets" in kinds(GOOD_SENDS, [*GOOD_READS, Read(0, 2, b"e")])
+
+
+# What a consumer got while faults were on, against GOOD_READS as the log afterwards.
+@pytest.mark.parametrize(
+    ("polled", "expected"),
+    [
+        (GOOD_READS, set()),
+        ([GOOD_READS[2], *GOOD_READS[:2], GOOD_READS[3]], set()),
+        ([read for read in GOOD_READS if read.value != b"b"], {"poll-skip"}),
+        (GOOD_READS[:3], {"unseen"}),
+        ([read for read in GOOD_READS if read.partition == 0], {"unseen"}),
+        ([], {"unseen"}),
+        ([*GOOD_READS, GOOD_READS[3]], {"nonmonotonic-poll"}),
+        ([GOOD_READS[1], GOOD_READS[0], *GOOD_READS[2:]], {"nonmonotonic-poll"}),
+        ([*GOOD_READS, Read(0, 3, b"e")], {"lost-write"}),
+        ([*GOOD_READS, Read(2, 0, b"e")], {"lost-write"}),
+        ([Read(0, 0, b"e"), *GOOD_READS[1:]], {"inconsistent-offsets"}),
+    ],
+    ids=[
+        "good", "other-interleaving", "skipped", "end-unseen", "partition-unseen", "nothing-seen", "twice", "back",
+        "read-then-lost", "read-from-nowhere", "other-value",
+    ],
+)  # fmt: skip
+def test_bad_polls(polled: list[Read], expected: set[str]) -> None:
+    assert {anomaly.kind for anomaly in polled_anomalies(GOOD_READS, {"c": polled})} == expected
+
+
+def test_each_consumer_is_judged_alone() -> None:
+    (found,) = polled_anomalies(GOOD_READS, {"good": GOOD_READS, "bad": GOOD_READS[:3]})
+    assert found.kind == "unseen" and found.detail.startswith("bad ")

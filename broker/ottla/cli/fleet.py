@@ -1,0 +1,203 @@
+"""`ottla fleet`: a fleet on this machine, and what a fleet says about itself."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from ottla.cli.control import ControlClient
+from ottla.cli.fleet_plan import (
+    HOST,
+    FleetPlan,
+    check_settings,
+    keep,
+    kept_control_addresses,
+    make_plan,
+    refuse_taken_ports,
+)
+from ottla.cli.fleet_processes import FleetProcesses, alone
+from ottla.cli.fleet_view import ProcessState, render, summary
+from ottla.cli.serve import pairs
+from ottla.errors import Refusal
+
+if TYPE_CHECKING:
+    from ottla.pb import control_pb2 as pb
+
+__all__ = ["HELP", "commands"]
+
+HELP = """\
+Run a fleet of brokers on this machine, and look after any fleet.
+
+\b
+examples:
+  ottla fleet up -n 3 --racks a,b,c      three brokers in three racks on ports 9092, 9093, 9094
+  ottla fleet status                     who leads what, and whether all is in sync
+  ottla fleet drain 2                    move leadership away from broker 2
+"""
+
+UP = """\
+Start brokers as processes of this machine and keep them running until Ctrl-C.
+
+Broker 0 listens on --port, broker 1 on the next one, and so on; their gRPC ports are 100 higher. Each has a folder
+DIR/broker-ID with its data, its log (ottla.log) and its process id (ottla.pid). A broker that dies is started again
+after a second: try `kill -9 $(cat data/broker-1/ottla.pid)`. Started again with the same DIR, the fleet goes on with
+its data.
+
+\b
+examples:
+  ottla fleet up -n 3 --racks a,b,c
+  ottla fleet up -n 3 --port 19092 --data-dir /tmp/fleet --set log.retention.hours=24
+"""
+
+DRAIN = """\
+Move leadership away from a broker, so that it can go without anybody noticing; with --all-replicas move its replicas
+to other brokers too. Waits until that is done; Ctrl-C stops waiting, not moving.
+"""
+
+TEND_S, LOOK_S = 0.2, 1.0
+DEFAULT_FOLDER, DEFAULT_PORT = "data", 9092
+commands = typer.Typer(no_args_is_help=True)
+DataDir = Annotated[str, typer.Option(metavar="DIR", help="Where the local fleet lives.")]
+Bootstrap = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT,…", help="gRPC addresses of its nodes; else those of the local fleet.")
+]
+
+
+@commands.command("up", help=UP)
+def up(
+    count: Annotated[int, typer.Option("-n", "--brokers", metavar="N", help="How many brokers.")] = 3,
+    racks: Annotated[str, typer.Option(metavar="A,B,…", help="The rack of each broker; none when left out.")] = "",
+    data_dir: DataDir = DEFAULT_FOLDER,
+    port: Annotated[int, typer.Option(metavar="P", help="Kafka port of the first broker.")] = DEFAULT_PORT,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="For every broker.")] = None,
+) -> None:
+    names = [name.strip() for name in racks.split(",")] if racks else []
+    plan = make_plan(data_dir, count=count, racks=names, port=port, settings=pairs(settings or []))
+    check_settings(plan)
+    with alone(plan):
+        refuse_taken_ports(plan)
+        keep(plan)
+        _run(plan, Console(highlight=False))
+
+
+@commands.command("status", help="Show brokers, leaders, and whether all partitions are in sync.")
+def status(bootstrap: Bootstrap = None, data_dir: DataDir = DEFAULT_FOLDER) -> None:
+    client = _client(bootstrap, data_dir)
+    fleet = client.describe()
+    restartable = {node.id: _verdict(client, node.id) for node in fleet.nodes if "broker" in node.roles}
+    Console(highlight=False).print(render(fleet, restartable=restartable))
+
+
+@commands.command("drain", help=DRAIN)
+def drain(
+    broker: Annotated[int, typer.Argument(metavar="BROKER", help="Its id.")],
+    all_replicas: Annotated[bool, typer.Option("--all-replicas", help="Replicas too, not only leadership.")] = False,
+    bootstrap: Bootstrap = None,
+    data_dir: DataDir = DEFAULT_FOLDER,
+) -> None:
+    client, shown = _client(bootstrap, data_dir), ""
+    while True:
+        reply = client.drain(broker, all_replicas=all_replicas)
+        left = f"{reply.leaders_left} leaders" + (f", {reply.replicas_left} replicas" if all_replicas else "")
+        if left != shown:
+            print(f"broker {broker}: {left} left", flush=True)
+            shown = left
+        if reply.done:
+            return
+        if reply.stuck and len(reply.stuck) >= reply.leaders_left + (reply.replicas_left if all_replicas else 0):
+            raise Refusal("; ".join(f"{one.topic}-{one.partition}: {one.reason}" for one in reply.stuck))
+        time.sleep(LOOK_S)
+
+
+def _client(bootstrap: str | None, data_dir: str) -> ControlClient:
+    return ControlClient(bootstrap.split(",") if bootstrap else kept_control_addresses(data_dir))
+
+
+def _verdict(client: ControlClient, broker: int) -> str:
+    reply = client.may_restart(broker)
+    if reply.yes:
+        return "yes"
+    first = [*reply.reasons, *(f"{one.topic}-{one.partition} {one.reason}" for one in reply.partitions)]
+    return f"no: {first[0]}" + (f" (and {len(first) - 1} more)" if len(first) > 1 else "") if first else "no"
+
+
+def _run(plan: FleetPlan, console: Console) -> None:
+    """Until SIGTERM or Ctrl-C."""
+    stopping = _signals()
+    processes = FleetProcesses(plan, lambda line: console.print(line, soft_wrap=True))
+    client = ControlClient(plan.control_addresses)
+    try:
+        processes.start()
+        console.print(f"bootstrap {plan.bootstrap}; data in {plan.folder}; Ctrl-C stops", soft_wrap=True)
+        if console.is_terminal:
+            _watch_live(plan, processes, client, console, stopping)
+        else:
+            _watch_lines(processes, client, console, stopping)
+    finally:
+        client.close()
+        processes.stop()
+
+
+def _watch_live(
+    plan: FleetPlan, processes: FleetProcesses, client: ControlClient, console: Console, stopping: Callable[[], bool]
+) -> None:
+    with Live(console=console, auto_refresh=False) as live:
+        for fleet in _looks(processes, client, stopping):
+            live.update(render(fleet, _states(plan, processes)), refresh=True)
+
+
+def _watch_lines(
+    processes: FleetProcesses, client: ControlClient, console: Console, stopping: Callable[[], bool]
+) -> None:
+    """A line whenever something changed."""
+    shown = ""
+    for fleet in _looks(processes, client, stopping):
+        up = [str(node.id) for node in fleet.nodes if not node.fenced] if fleet else []
+        line = f"brokers up: {', '.join(up) or 'none'}; {summary(fleet)}"
+        if line != shown:
+            console.print(line, soft_wrap=True)
+            shown = line
+
+
+def _looks(
+    processes: FleetProcesses, client: ControlClient, stopping: Callable[[], bool]
+) -> Iterator["pb.DescribeFleetReply | None"]:
+    """What the fleet says, about once a second; the processes are tended in between."""
+    look_s = 0.0
+    while not stopping():
+        processes.tend()
+        if time.monotonic() >= look_s:
+            yield _look(client)
+            look_s = time.monotonic() + LOOK_S
+        time.sleep(TEND_S)
+
+
+def _look(client: ControlClient) -> "pb.DescribeFleetReply | None":
+    try:
+        return client.describe()
+    except Refusal:
+        return None
+
+
+def _states(plan: FleetPlan, processes: FleetProcesses) -> list[ProcessState]:
+    return [
+        ProcessState(b.id, b.rack or "", f"{HOST}:{b.port}", processes.pid(b.id), processes.restarts[b.id])
+        for b in plan.brokers
+    ]
+
+
+def _signals() -> Callable[[], bool]:
+    """Says whether somebody asked to stop."""
+    asked: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        asked.append(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, note)
+    return lambda: bool(asked)

@@ -1,0 +1,173 @@
+"""What a local fleet consists of: folders, ports and settings of each broker. Nothing here touches a process."""
+
+import json
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ottla.config import BrokerConfig
+from ottla.errors import Refusal
+from ottla.system import System, uuid_text
+
+__all__ = [
+    "BrokerPlan",
+    "FleetPlan",
+    "check_settings",
+    "keep",
+    "kept_control_addresses",
+    "make_plan",
+    "refuse_taken_ports",
+]
+
+HOST = "127.0.0.1"
+BROKERS_MAX = 100
+GRPC_PORTS_ABOVE = 100  # of the Kafka ports
+REPLICAS_OF_INTERNAL_TOPICS = 3
+PLAN_FILE = "fleet.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerPlan:
+    id: int
+    rack: str | None
+    port: int
+    grpc_port: int
+    folder: str
+    settings: Mapping[str, str]
+
+    @property
+    def data_dir(self) -> str:
+        return f"{self.folder}/data"
+
+    @property
+    def log_file(self) -> str:
+        return f"{self.folder}/ottla.log"
+
+    @property
+    def pid_file(self) -> str:
+        return f"{self.folder}/ottla.pid"
+
+    def arguments(self) -> list[str]:
+        """For `ottla serve`."""
+        pairs = [part for name, value in self.settings.items() for part in ("--set", f"{name}={value}")]
+        return ["serve", "--data-dir", self.data_dir, *pairs]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPlan:
+    folder: str
+    cluster_id: str
+    brokers: tuple[BrokerPlan, ...]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{HOST}:{broker.port}" for broker in self.brokers)
+
+    @property
+    def control_addresses(self) -> list[str]:
+        return [f"{HOST}:{broker.grpc_port}" for broker in self.brokers]
+
+
+def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, settings: Mapping[str, str]) -> FleetPlan:
+    """With the cluster id that the folder has, or a new one, kept there."""
+    _refuse_misfits(count=count, racks=racks, port=port)
+    folder = os.path.abspath(folder)
+    cluster_id = _kept_cluster_id(folder, count)
+    grpc_ports = [port + GRPC_PORTS_ABOVE + number for number in range(count)]
+    voters = ",".join(f"{number}@{HOST}:{grpc_port}" for number, grpc_port in enumerate(grpc_ports))
+    replicas = str(min(count, REPLICAS_OF_INTERNAL_TOPICS))
+    brokers = []
+    for number in range(count):
+        rack = racks[number] if racks else None
+        own = {
+            "node.id": str(number),
+            "process.roles": "broker,controller",
+            "cluster.id": cluster_id,
+            "listeners": f"PLAINTEXT://{HOST}:{port + number}",
+            "ottla.grpc.port": str(grpc_ports[number]),
+            "controller.quorum.voters": voters,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": str(min(count, 2)),
+            **({"broker.rack": rack} if rack else {}),
+            **settings,
+        }
+        place = f"{folder}/broker-{number}"
+        brokers.append(
+            BrokerPlan(
+                id=number, rack=rack, port=port + number, grpc_port=grpc_ports[number], folder=place, settings=own
+            )
+        )
+    return FleetPlan(folder=folder, cluster_id=cluster_id, brokers=tuple(brokers))
+
+
+def check_settings(plan: FleetPlan) -> None:
+    """A bad --set is told once and at once, not by every broker in its log."""
+    for broker in plan.brokers:
+        BrokerConfig.load(None, broker.settings, broker.data_dir)
+
+
+def refuse_taken_ports(plan: FleetPlan) -> None:
+    for broker in plan.brokers:
+        for port, use in ((broker.port, "Kafka clients"), (broker.grpc_port, "gRPC")):
+            if _taken(port):
+                raise Refusal(f"port {port} (broker {broker.id}, {use}) is in use; choose others with --port")
+
+
+def keep(plan: FleetPlan) -> None:
+    """Write down what was started, for the next start and for `ottla fleet status`."""
+    kept = {"cluster_id": plan.cluster_id, "brokers": len(plan.brokers), "control": plan.control_addresses}
+    System().disk.replace_file(f"{plan.folder}/{PLAN_FILE}", json.dumps(kept, indent=1).encode() + b"\n")
+
+
+def kept_control_addresses(folder: str) -> list[str]:
+    kept = _kept(os.path.abspath(folder))
+    if kept is None:
+        raise Refusal(
+            f"no fleet was started in {folder} ({PLAN_FILE} is missing); name one of its nodes by --bootstrap"
+        )
+    return list(map(str, kept["control"]))  # type: ignore[call-overload]
+
+
+def _kept(folder: str) -> dict[str, object] | None:
+    path = f"{folder}/{PLAN_FILE}"
+    try:
+        with open(path, encoding="utf-8") as file:
+            kept = json.load(file)
+        return {"cluster_id": str(kept["cluster_id"]), "brokers": int(kept["brokers"]), "control": kept["control"]}
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refusal(f"{path} is malformed ({error}); restore it or use another --data-dir") from None
+
+
+def _kept_cluster_id(folder: str, count: int) -> str:
+    kept = _kept(folder)
+    if kept is None:
+        return uuid_text(System().new_uuid())
+    if kept["brokers"] != count:
+        raise Refusal(
+            f"the fleet in {folder} has {kept['brokers']} brokers: start it with -n {kept['brokers']}, "
+            "or another with another --data-dir"
+        )
+    return str(kept["cluster_id"])
+
+
+def _refuse_misfits(*, count: int, racks: Sequence[str], port: int) -> None:
+    if not 1 <= count <= BROKERS_MAX:
+        raise Refusal(f"-n {count}: a local fleet has 1 to {BROKERS_MAX} brokers")
+    if racks and len(racks) != count:
+        raise Refusal(f"--racks names {len(racks)} racks for {count} brokers: one for each, such as a,b,c")
+    if not 1 <= port <= 65_535 - GRPC_PORTS_ABOVE - count:
+        raise Refusal(f"--port {port}: there is no room for the ports of {count} brokers from there")
+
+
+def _taken(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return True
+    return False

@@ -1,0 +1,51 @@
+"""kill -9 of a partition's leader under load, at default settings: how long clients stand still.
+
+What makes it short in Ottla: `broker.session.timeout.ms` and `broker.heartbeat.interval.ms`, and a controller that is
+asked by peers who lost the connection. Apache Kafka at its defaults takes about 11 s and is only told, not judged.
+"""
+
+import pytest
+from support.fleet import FleetOf
+from support.librdkafka import make_topic
+from support.polling import PollingConsumer, PollingJava, PollingLibrdkafka
+from support.steady import SteadyJava, SteadyLibrdkafka, SteadyProducer
+from support.waiting import eventually
+
+GAP_S_MAX = {"ottla": 3.0, "kafka": 20.0}
+RECORDS_PER_SECOND = 500
+# Enough of them after the kill to know that clients are back for good.
+RECORDS_AFTER = 1000
+KINDS: dict[str, tuple[type[SteadyProducer], type[PollingConsumer]]] = {
+    "librdkafka": (SteadyLibrdkafka, PollingLibrdkafka),
+    "java": (SteadyJava, PollingJava),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_clients_go_on_after_the_death_of_a_leader(fleet: FleetOf, name: str, kind: str) -> None:
+    make_topic(fleet.bootstrap, name, replicas=3, min_insync_replicas="2")
+    fleet.wait_in_sync()
+    make_producer, make_consumer = KINDS[kind]
+    producer = make_producer(fleet.bootstrap, name, partitions=1, rate=RECORDS_PER_SECOND)  # type: ignore[call-arg]
+    consumer = make_consumer(fleet.bootstrap, name, partitions=1)  # type: ignore[call-arg]
+    producer.wait_for_progress(RECORDS_AFTER, timeout_s=30)
+    wait_for_reads(consumer)
+    victim = fleet.leader_of(name)
+    producer.silence.reset()
+    consumer.silence.reset()
+    fleet.members[victim].kill()
+    producer.wait_for_progress(RECORDS_AFTER, timeout_s=60)
+    wait_for_reads(consumer)
+    gaps = {"producer": producer.silence.longest_s, "consumer": consumer.silence.longest_s}
+    producer.finish()
+    consumer.close()
+    print(f"{fleet.peer}, {kind}: {gaps}")
+    assert max(gaps.values()) <= GAP_S_MAX[fleet.peer], gaps
+    assert fleet.leader_of(name) != victim
+    fleet.members[victim].start()
+    fleet.wait_in_sync()
+
+
+def wait_for_reads(consumer: PollingConsumer) -> None:
+    before = len(consumer.reads)
+    eventually(lambda: len(consumer.reads), lambda seen: seen > before + RECORDS_AFTER // 2, timeout_s=60)
