@@ -14,8 +14,12 @@ from ottla.errors import Code, KafkaError
 from ottla.metadata.changes import Changes
 from ottla.metadata.image import Image
 from ottla.metadata.state import PartitionState, ResourceType, Topic
+from ottla.replica.isr_changes import Controller
+from ottla.replica.leading import LeaderStream
 from ottla.replica.partition import Partition
+from ottla.replica.replication import Replication
 from ottla.replica.settings import LiveSettings
+from ottla.replica.streams import Connect, Stream
 from ottla.storage.directories import LogDirectories
 from ottla.storage.log import Log
 from ottla.storage.worker import Worker
@@ -34,7 +38,7 @@ class ReplicaHost:
     ) -> None:
         self.directories = directories
         self.worker = worker
-        self._node_id = node_id
+        self.node_id = node_id
         self._system = system
         self._settings = settings
         self._image = Image(cluster_id="")
@@ -46,8 +50,18 @@ class ReplicaHost:
         self._heard = 0
         self._done = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._replication: Replication | None = None
 
     # looking up
+
+    @property
+    def image(self) -> Image:
+        """As far as it is in force here."""
+        return self._image
+
+    @property
+    def cluster_id(self) -> str:
+        return self._image.cluster_id
 
     def __iter__(self) -> Iterator[Partition]:
         return (partition for (topic, _), partition in self._partitions.items() if isinstance(topic, str))
@@ -95,8 +109,11 @@ class ReplicaHost:
         self._image = image
         for topic in image.topics.values():
             for state in topic.partitions:
-                if (found := self.directories.logs.get((topic.name, state.index))) is not None:
+                found = self.directories.logs.get((topic.name, state.index))
+                if found is not None and self.node_id in state.replicas:
                     self._host(topic, state, found)
+                elif found is not None:
+                    self.directories.delete(found)  # it moved to other brokers while this one was away
 
     async def create_missing(self) -> None:
         """Logs that the image has and the disk has not: made by a topic's creation that a crash interrupted."""
@@ -104,7 +121,7 @@ class ReplicaHost:
             (topic, state)
             for topic in self._image.topics.values()
             for state in topic.partitions
-            if self._node_id in state.replicas and (topic.name, state.index) not in self._partitions
+            if self.node_id in state.replicas and (topic.name, state.index) not in self._partitions
         ]
         await self._create([pair for pair in missing if not self._is_offline(*pair)])
 
@@ -152,12 +169,17 @@ class ReplicaHost:
             topic = image.topics_by_id[topic_id]
             for state in (topic.partitions[index] for index in sorted(indexes)):
                 partition = self._partitions.get((topic.name, state.index))
-                if partition is not None:
+                if partition is not None and self.node_id not in state.replicas:
+                    self._remove(partition)
+                elif partition is not None:
                     partition.become(state, isr_size_min=self._isr_size_min(topic.name))
-                elif self._node_id in state.replicas:
+                    self._arrange(partition)
+                elif self.node_id in state.replicas:
                     new.append((topic, state))
         await self._create(new)
         self._apply_settings(changes)
+        if changes.brokers and self._replication is not None:
+            self._replication.brokers_changed()
 
     async def _create(self, new: list[tuple[Topic, PartitionState]]) -> None:
         for begin in range(0, len(new), LOGS_AT_ONCE):
@@ -178,25 +200,41 @@ class ReplicaHost:
             topic.name,
             state.index,
             found,
+            topic_id=topic.id,
             system=self._system,
-            node_id=self._node_id,
+            node_id=self.node_id,
             high_watermark=self._watermarks.get((topic.name, state.index), 0),
             on_disk_error=self._disk_failed,
+            epoch_of=self._epoch_of_active,
+            lag_max_s=self._settings.broker("replica.lag.time.max.ms") / 1000,
         )
         partition.become(state, isr_size_min=self._isr_size_min(topic.name))
         self._partitions[topic.name, state.index] = partition
         self._partitions[topic.id.bytes, state.index] = partition
+        self._arrange(partition)
+
+    def _epoch_of_active(self, broker_id: int) -> int | None:
+        broker = self._image.brokers.get(broker_id)
+        return broker.epoch if broker is not None and broker.is_active else None
 
     async def _delete(self, deleted: Mapping[uuid.UUID, str]) -> None:
         for topic_id, name in deleted.items():
-            keys = [key for key in self._partitions if key[0] == topic_id.bytes]
-            for key in keys:
-                partition = self._partitions.pop(key)
-                if self._partitions.get((name, partition.index)) is partition:
-                    del self._partitions[name, partition.index]
-                partition.stop()
-                self.directories.delete(partition.log)
+            for key in [key for key in self._partitions if key[0] == topic_id.bytes]:
+                self._remove(self._partitions[key])
             self._offline = {key for key in self._offline if key[0] != name}
+
+    def _remove(self, partition: Partition) -> None:
+        """Its topic was deleted, or other brokers have it now."""
+        self._stop(partition)
+        self.directories.delete(partition.log)
+
+    def _stop(self, partition: Partition) -> None:
+        for key in ((partition.topic_id.bytes, partition.index), (partition.topic, partition.index)):
+            if self._partitions.get(key) is partition:
+                del self._partitions[key]
+        partition.stop()
+        if self._replication is not None:
+            self._replication.left(partition)
 
     def _isr_size_min(self, topic: str) -> int:
         return int(self._settings.topic(topic)["min.insync.replicas"])
@@ -216,6 +254,37 @@ class ReplicaHost:
         if state is not None:
             partition.become(state, isr_size_min=self._isr_size_min(partition.topic))
 
+    # copying between brokers
+
+    def start_following(self, *, connect: Connect, controller: Controller) -> None:
+        """Copy what other brokers lead, and keep the in-sync sets of what this one leads."""
+        self._replication = Replication(
+            self,
+            connect=connect,
+            controller=controller,
+            system=self._system,
+            lag_max_s=self._settings.broker("replica.lag.time.max.ms") / 1000,
+        )
+        for partition in self:
+            self._arrange(partition)
+
+    async def stop_following(self) -> None:
+        replication, self._replication = self._replication, None
+        if replication is not None:
+            await replication.stop()
+
+    async def serve_follower(self, stream: Stream) -> None:
+        """A follower has opened a stream: until its end."""
+        await LeaderStream(stream, self).run()
+
+    def follower_came_nearer(self, partition: Partition) -> None:
+        if self._replication is not None:
+            self._replication.follower_came_nearer(partition)
+
+    def _arrange(self, partition: Partition) -> None:
+        if self._replication is not None:
+            self._replication.arrange(partition)
+
     # failing disks
 
     def _disk_failed(self, partition: Partition, error: OSError) -> None:
@@ -225,13 +294,10 @@ class ReplicaHost:
     def logs_lost(self, lost: Sequence[tuple[str, int]]) -> None:
         """Called by the directories when one of them failed."""
         for key in lost:
-            partition = self._partitions.pop(key, None)
+            partition = self._partitions.get(key)
             self._offline.add(key)
             if partition is not None:
-                topic = self._image.topics.get(partition.topic)
-                if topic is not None:
-                    self._partitions.pop((topic.id.bytes, partition.index), None)
-                partition.stop()
+                self._stop(partition)
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         return {(partition.topic, partition.index): partition.high_watermark for partition in self}

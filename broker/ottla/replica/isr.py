@@ -1,39 +1,209 @@
 """The leader's view of one partition's replicas. Pure.
 
-Invariant: the high watermark never falls, and never passes the end of any in-sync replica. It stands still while the
-in-sync set is smaller than `min.insync.replicas` (KIP-966).
+Invariant: the high watermark never falls, and never passes the end of any replica that counts. Those are the members of
+the in-sync set; while a change of it is under way also the members it would have then (nobody knows yet which set is
+in force); and followers that have caught up and may join, so that a busy leader waits for them instead of running
+ahead of them for ever. It stands still while the in-sync set is smaller than `min.insync.replicas` (KIP-966).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-__all__ = ["LeaderView"]
+__all__ = ["NO_EPOCH", "EpochOf", "FollowerView", "LeaderView"]
+
+NO_EPOCH = -1
+NEVER = float("-inf")
+
+EpochOf = Callable[[int], int | None]
+
+
+def _no_brokers(broker_id: int) -> int | None:
+    return None
+
+
+class FollowerView:
+    """What the leader knows of one follower; -1 where nothing is known."""
+
+    __slots__ = ("_mark_at", "_mark_offset", "broker_epoch", "caught_up_at", "end", "id", "start")
+
+    def __init__(self, broker_id: int, *, caught_up_at: float) -> None:
+        self.id = broker_id
+        self.end = -1
+        self.start = -1
+        self.broker_epoch = NO_EPOCH
+        self.caught_up_at = caught_up_at
+        self._mark_offset = 0
+        self._mark_at = NEVER
+
+    def note(self, *, end: int, start: int, leader_end: int, now: float) -> None:
+        """It had caught up at the moment when the leader's end was what the follower's is now."""
+        self.end, self.start = end, start
+        if end >= leader_end:
+            self.caught_up_at = now
+        elif end < self._mark_offset:
+            return
+        else:
+            self.caught_up_at = max(self.caught_up_at, self._mark_at)
+        self._mark_offset, self._mark_at = leader_end, now
+
+    def has_caught_up(self, *, leader_end: int, now: float, lag_max_s: float) -> bool:
+        return self.end >= leader_end or now - self.caught_up_at <= lag_max_s
 
 
 class LeaderView:
-    def __init__(self, *, node_id: int, isr: Iterable[int], isr_size_min: int, high_watermark: int, end: int) -> None:
+    """`epoch_of` gives a broker's epoch, None when it is fenced, shutting down or unknown (KIP-903)."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        replicas: Iterable[int],
+        isr: Iterable[int],
+        isr_size_min: int,
+        high_watermark: int,
+        end: int,
+        now: float = 0.0,
+        lag_max_s: float = 30.0,
+        epoch_of: EpochOf = _no_brokers,
+    ) -> None:
         self._node_id = node_id
-        self.isr = frozenset(isr)
-        self.isr_size_min = isr_size_min
+        self._lag_max_s = lag_max_s
+        self._epoch_of = epoch_of
+        self._end = end
+        self._followers: dict[int, FollowerView] = {}
+        self._others: tuple[FollowerView, ...] = ()
+        self.epoch_start = end
         self.high_watermark = high_watermark
-        self._ends: dict[int, int] = {node_id: end}
+        self.isr_size_min = isr_size_min
+        self.isr = frozenset(isr)
+        self.pending: frozenset[int] | None = None
+        self._set_replicas(replicas, now=now)
+        self.look_again(now)
+
+    def _set_replicas(self, replicas: Iterable[int], *, now: float) -> None:
+        """Followers that stay keep what is known of them; a new member of the in-sync set counts as caught up now."""
+        known = self._followers
+        self._followers = {
+            each: known.get(each) or FollowerView(each, caught_up_at=now if each in self.isr else NEVER)
+            for each in sorted(replicas)
+            if each != self._node_id
+        }
 
     @property
     def enough_in_sync(self) -> bool:
-        return len(self.isr) >= self.isr_size_min
+        """A minimum above the replication factor asks for all replicas."""
+        return len(self.isr) >= self.isr_size_min or len(self.isr) > len(self._followers)
 
-    def advance(self, replica: int, end: int) -> bool:
-        """Note how far a replica has come; True when the high watermark moved."""
-        self._ends[replica] = end
-        if len(self.isr) == 1 and replica == self._node_id:
-            lowest = end
-        else:
-            lowest = min(self._ends.get(member, 0) for member in self.isr)
+    @property
+    def is_settled(self) -> bool:
+        """All that was committed before this leader's epoch is known to be (KIP-207)."""
+        return self.high_watermark >= self.epoch_start
+
+    @property
+    def maximal(self) -> frozenset[int]:
+        return self.isr if self.pending is None else self.isr | self.pending
+
+    @property
+    def low_watermark(self) -> int:
+        """Where the log begins on every follower whose broker is alive; that of the leader is not counted."""
+        alive = (each.start for each in self._followers.values() if self._epoch_of(each.id) is not None)
+        return min(alive, default=2**63 - 1)
+
+    @property
+    def is_alone(self) -> bool:
+        """The partition has one replica."""
+        return not self._followers
+
+    @property
+    def is_complete(self) -> bool:
+        """Every replica is in sync, or about to be."""
+        return len(self.maximal) > len(self._followers)
+
+    def follower(self, replica: int) -> FollowerView | None:
+        return self._followers.get(replica)
+
+    # the high watermark
+
+    def advance(self, end: int) -> bool:
+        """The leader's own log has come this far; True when the high watermark moved."""
+        previous, self._end = self._end, end
+        if self._others:
+            # Where the leader was already ahead, another replica holds the watermark back.
+            return previous <= self.high_watermark and self._raise()
+        if end <= self.high_watermark or not self.enough_in_sync:
+            return False
+        self.high_watermark = end
+        return True
+
+    def acked(self, replica: int, *, end: int, start: int, broker_epoch: int, now: float) -> bool:
+        """A follower has come this far; True when the high watermark moved."""
+        follower = self._followers.get(replica)
+        if follower is None:
+            return False
+        follower.note(end=end, start=start, leader_end=self._end, now=now)
+        follower.broker_epoch = broker_epoch
+        if replica not in self.maximal:
+            self._recount(now)
+        return self._raise()
+
+    def _raise(self) -> bool:
+        lowest = min((each.end for each in self._others), default=self._end)
+        lowest = min(lowest, self._end)
         if lowest <= self.high_watermark or not self.enough_in_sync:
             return False
         self.high_watermark = lowest
         return True
 
-    def replace_isr(self, isr: Iterable[int]) -> bool:
-        """A new in-sync set was committed; True when that moved the high watermark."""
-        self.isr = frozenset(isr)
-        return self.advance(self._node_id, self._ends[self._node_id])
+    def _recount(self, now: float) -> None:
+        maximal = self.maximal
+        self._others = tuple(
+            each for each in self._followers.values() if each.id in maximal or self._is_joining(each, now)
+        )
+
+    def _is_joining(self, follower: FollowerView, now: float) -> bool:
+        return self._is_eligible(follower) and self._has_caught_up(follower, now)
+
+    def _has_caught_up(self, follower: FollowerView, now: float) -> bool:
+        return follower.has_caught_up(leader_end=self._end, now=now, lag_max_s=self._lag_max_s)
+
+    def _is_eligible(self, follower: FollowerView) -> bool:
+        epoch = self._epoch_of(follower.id)
+        return epoch is not None and epoch == follower.broker_epoch
+
+    # the in-sync set
+
+    def wanted_isr(self, now: float) -> frozenset[int] | None:
+        """The set to ask the controller for; None when the present one is right or a change is under way."""
+        if self.pending is not None:
+            return None
+        wanted = {self._node_id}
+        for follower in self._followers.values():
+            if follower.id in self.isr:
+                fits = self._has_caught_up(follower, now)
+            else:
+                fits = follower.end >= max(self.high_watermark, self.epoch_start) and self._is_eligible(follower)
+            if fits:
+                wanted.add(follower.id)
+        return frozenset(wanted) if wanted != self.isr else None
+
+    def propose(self, isr: frozenset[int], *, now: float) -> list[tuple[int, int]]:
+        """From now on both sets count. The members with the broker epochs they were seen with; the leader's is -1."""
+        self.pending = isr
+        self._recount(now)
+        epochs = ((each, self._followers[each].broker_epoch) for each in sorted(isr) if each != self._node_id)
+        return [(self._node_id, NO_EPOCH), *epochs]
+
+    def replace(self, *, replicas: Iterable[int], isr: Iterable[int], now: float) -> bool:
+        """Another state was committed; True when that moved the high watermark."""
+        self.isr, self.pending = frozenset(isr), None
+        self._set_replicas(replicas, now=now)
+        return self.look_again(now)
+
+    def withdraw(self, *, now: float) -> bool:
+        """The controller will not make the change; True when that moved the high watermark."""
+        self.pending = None
+        return self.look_again(now)
+
+    def look_again(self, now: float) -> bool:
+        """Time passed, or brokers came and went; True when that moved the high watermark."""
+        self._recount(now)
+        return self._raise()

@@ -5,22 +5,35 @@ high watermark has passed them; for a log that asks for it (`flush.messages`), o
 """
 
 import asyncio
+import uuid
 from collections.abc import Callable
 from typing import Protocol
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.state import PartitionState
-from ottla.replica.isr import LeaderView
+from ottla.replica.commits import Commits
+from ottla.replica.isr import EpochOf, LeaderView
 from ottla.storage.log import Appended, Log
 from ottla.system import Buffer, System
 from ottla.wire.batch import Batch
 
-__all__ = ["Partition", "Watcher"]
+__all__ = ["Copy", "Partition", "Watcher"]
 
 
 class Watcher(Protocol):
     def moved(self, partition: "Partition", appended_bytes: int) -> None:
         """The partition's readable end moved by about so many bytes, or its role changed (then a huge number)."""
+
+
+class Copy(Protocol):
+    """A follower's copy in the making, at the leader."""
+
+    def appended(self) -> None: ...
+    def watermark_moved(self) -> None:
+        """Or the log's start."""
+
+    def ended(self, code: Code) -> None:
+        """This broker leads the partition no longer, or in another epoch."""
 
 
 ROLE_CHANGED_BYTES = 1 << 62
@@ -33,23 +46,32 @@ class Partition:
         index: int,
         log: Log,
         *,
+        topic_id: uuid.UUID,
         system: System,
         node_id: int,
         high_watermark: int,
         on_disk_error: Callable[["Partition", OSError], None],
+        epoch_of: EpochOf = lambda broker_id: None,
+        lag_max_s: float = 30.0,
     ) -> None:
         self.topic = topic
+        self.topic_id = topic_id
         self.index = index
         self.log = log
         self.leader_epoch = -1
         self.leader_id = -1
+        self.partition_epoch = -1
         self.prepare_lock = asyncio.Lock()
         self.watchers: dict[Watcher, None] = {}
+        self.copies: dict[int, Copy] = {}  # by the follower's broker id
+        self.view: LeaderView | None = None  # None: not the leader
+        self.on_durable: Callable[[Partition], None] | None = None  # of a follower: told after a flush
         self._system = system
         self._node_id = node_id
+        self._epoch_of = epoch_of
+        self._lag_max_s = lag_max_s
         self._follower_watermark = max(min(high_watermark, log.end_offset), log.start_offset)
-        self._view: LeaderView | None = None
-        self._commits: list[tuple[int, asyncio.Future[None]]] = []
+        self._commits = Commits()
         self._flush_task: asyncio.Task[None] | None = None
         self._sealing: asyncio.Future[int] | None = None
         self._on_disk_error = on_disk_error
@@ -64,40 +86,57 @@ class Partition:
         """Take the role that the metadata image gives this broker."""
         self.leader_id = state.leader
         if state.leader != self._node_id:
-            self._follow(state)
-        elif self._view is None or state.leader_epoch != self.leader_epoch:
+            if self.view is not None or state.leader_epoch != self.leader_epoch:
+                self._follow(state)
+        elif self.view is None or state.leader_epoch != self.leader_epoch:
             self._lead(state, isr_size_min)
         else:
-            self._view.isr_size_min = isr_size_min
-            if self._view.replace_isr(state.isr):
-                self._watermark_moved()
+            self.view.isr_size_min = isr_size_min
+            if state.partition_epoch > self.partition_epoch:
+                self.isr_committed(state)
+            else:
+                self.look_again()
+        self.partition_epoch = max(self.partition_epoch, state.partition_epoch)
 
     def _lead(self, state: PartitionState, isr_size_min: int) -> None:
+        self._end_role(Code.fenced_leader_epoch)
         end = self.log.end_offset
         self.leader_epoch = state.leader_epoch
         self.log.epochs.assign(state.leader_epoch, end)
-        self._view = LeaderView(
+        self.view = LeaderView(
             node_id=self._node_id,
+            replicas=state.replicas,
             isr=state.isr,
             isr_size_min=isr_size_min,
             high_watermark=self.high_watermark,
             end=end,
+            now=self._system.clock.monotonic(),
+            lag_max_s=self._lag_max_s,
+            epoch_of=self._epoch_of,
         )
-        self._view.advance(self._node_id, end)
         self._role_changed()
 
     def _follow(self, state: PartitionState) -> None:
         self._follower_watermark = self.high_watermark
-        self._view = None
+        self.view = None
         self.leader_epoch = state.leader_epoch
-        self._fail_commits(Code.not_leader_or_follower)
+        # A leader that wrote nothing leaves an epoch without records; the log's last epoch must be its last record's.
+        self.log.epochs.truncate_end(self.log.end_offset)
+        self._end_role(Code.not_leader_or_follower)
         self._role_changed()
 
     def stop(self) -> None:
         """The partition leaves this broker: nobody waits for it any longer."""
-        self._view = None
-        self._fail_commits(Code.not_leader_or_follower)
+        self._follower_watermark = self.high_watermark
+        self.view = None
+        self._end_role(Code.not_leader_or_follower)
         self._role_changed()
+
+    def _end_role(self, code: Code) -> None:
+        self._commits.fail(Code.not_leader_or_follower)
+        copies, self.copies = self.copies, {}
+        for copy in copies.values():
+            copy.ended(code)
 
     def _role_changed(self) -> None:
         for watcher in list(self.watchers):
@@ -105,31 +144,70 @@ class Partition:
 
     @property
     def is_leader(self) -> bool:
-        return self._view is not None
+        return self.view is not None
 
     def require_leader(self, client_epoch: int = -1) -> None:
         """Raise what Kafka answers when this broker does not lead, or client and broker disagree on the epoch."""
+        self.require_epoch(client_epoch)
+        if self.view is None:
+            raise KafkaError(Code.not_leader_or_follower, f"{self} is led by broker {self.leader_id}")
+
+    def require_epoch(self, client_epoch: int) -> None:
         if client_epoch >= 0 and client_epoch != self.leader_epoch:
             fenced = client_epoch < self.leader_epoch
             raise KafkaError(Code.fenced_leader_epoch if fenced else Code.unknown_leader_epoch)
-        if self._view is None:
-            raise KafkaError(Code.not_leader_or_follower, f"{self} is led by broker {self.leader_id}")
 
     # offsets
 
     @property
     def high_watermark(self) -> int:
-        return self._view.high_watermark if self._view is not None else self._follower_watermark
+        return self.view.high_watermark if self.view is not None else self._follower_watermark
 
     @property
     def last_stable_offset(self) -> int:
         return self.log.producers.last_stable_offset(self.high_watermark)
 
+    def follow_watermark(self, high_watermark: int) -> None:
+        """As the leader says, as far as the own log reaches. What was known to be committed stays so."""
+        known = min(high_watermark, self.log.end_offset)
+        if self.view is None and known > self._follower_watermark:
+            self._follower_watermark = known
+            self._watermark_moved()
+
+    def log_was_cut(self) -> None:
+        """After a truncation of a follower's log."""
+        self._follower_watermark = max(min(self._follower_watermark, self.log.end_offset), self.log.start_offset)
+
+    # in-sync replicas
+
+    def acked(self, replica: int, *, end: int, start: int, broker_epoch: int) -> None:
+        """A follower has everything below `end`."""
+        now = self._system.clock.monotonic()
+        if self.view is not None and self.view.acked(replica, end=end, start=start, broker_epoch=broker_epoch, now=now):
+            self._watermark_moved()
+
+    def isr_committed(self, state: PartitionState) -> None:
+        """The controller says so; ignored when it is older than what is known."""
+        if self.view is None or state.leader_epoch != self.leader_epoch or state.partition_epoch < self.partition_epoch:
+            return
+        self.partition_epoch = state.partition_epoch
+        if self.view.replace(replicas=state.replicas, isr=state.isr, now=self._system.clock.monotonic()):
+            self._watermark_moved()
+
+    def isr_refused(self) -> None:
+        if self.view is not None and self.view.withdraw(now=self._system.clock.monotonic()):
+            self._watermark_moved()
+
+    def look_again(self) -> None:
+        """Time has passed, or brokers came and went."""
+        if self.view is not None and self.view.look_again(self._system.clock.monotonic()):
+            self._watermark_moved()
+
     # writing
 
     def append(self, batch: Batch, *, acks_all: bool) -> Appended:
         """Append as the leader. Nothing of the batch is written when this raises."""
-        view = self._view
+        view = self.view
         if view is None:
             raise KafkaError(Code.not_leader_or_follower, f"{self} is led by broker {self.leader_id}")
         if acks_all and not view.enough_in_sync:
@@ -140,48 +218,58 @@ class Partition:
         try:
             appended = self.log.append(batch, leader_epoch=self.leader_epoch)
         except OSError as error:
-            self._on_disk_error(self, error)
-            raise KafkaError(Code.kafka_storage_error, f"{self}: {error}") from error
+            raise self._disk_failure(error) from error
         if appended.duplicate:
             return appended
         self._unseen_bytes += batch.size
         if appended.must_flush:
             self.flush_soon()
-        elif self._flush_task is None and view.advance(self._node_id, appended.last_offset + 1):
+        elif self._flush_task is None and view.advance(appended.last_offset + 1):
             self._watermark_moved()
+        if self.copies:
+            for copy in self.copies.values():
+                copy.appended()
         return appended
+
+    def append_copied(self, data: Buffer) -> None:
+        """Append as a follower what the leader has. Batches before one that is refused stay."""
+        end = self.log.end_offset
+        try:
+            self.log.append_replicated(data, leader_epoch=self.leader_epoch)
+        except OSError as error:
+            raise self._disk_failure(error) from error
+        finally:
+            if self.log.end_offset > end:
+                self._unseen_bytes += len(data)
+        if self.log.end_offset - self.log.flushed_offset >= self.log.settings.flush_messages:
+            self.flush_soon()
+
+    @property
+    def durable_end(self) -> int:
+        """How much of the log a follower may promise to have."""
+        return self.log.end_offset if self._flush_task is None else self.log.flushed_offset
 
     def committed(self, last_offset: int) -> "asyncio.Future[None] | None":
         """None when the high watermark has passed the offset, else a future for that moment."""
-        if self.high_watermark > last_offset:
-            return None
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._commits.append((last_offset, future))
-        return future
+        return None if self.high_watermark > last_offset else self._commits.wait(last_offset)
 
     def _watermark_moved(self) -> None:
         if self._commits:
-            self._resolve_commits()
+            self._commits.resolve(self.high_watermark)
         appended, self._unseen_bytes = self._unseen_bytes, 0
         if self.watchers:
             for watcher in list(self.watchers):
                 watcher.moved(self, appended)
+        if self.copies:
+            self._tell_copies()
 
-    def _resolve_commits(self) -> None:
-        watermark = self.high_watermark
-        still_waiting = []
-        for last_offset, future in self._commits:
-            if last_offset >= watermark:
-                still_waiting.append((last_offset, future))
-            elif not future.done():
-                future.set_result(None)
-        self._commits = still_waiting
+    def _tell_copies(self) -> None:
+        for copy in self.copies.values():
+            copy.watermark_moved()
 
-    def _fail_commits(self, code: Code) -> None:
-        commits, self._commits = self._commits, []
-        for _, future in commits:
-            if not future.done():
-                future.set_exception(KafkaError(code))
+    def _disk_failure(self, error: OSError) -> KafkaError:
+        self._on_disk_error(self, error)
+        return KafkaError(Code.kafka_storage_error, f"{self}: {error}")
 
     # durability
 
@@ -196,13 +284,15 @@ class Partition:
                 await asyncio.wait([self._sealing])
             while self.log.flushed_offset < self.log.end_offset:
                 flushed = await self._system.threads.run(self.log.flush)
-                if self._view is not None and self._view.advance(self._node_id, flushed):
+                if self.view is not None and self.view.advance(flushed):
                     self._watermark_moved()
         except OSError as error:
             self._on_disk_error(self, error)
-            self._fail_commits(Code.kafka_storage_error)
+            self._commits.fail(Code.kafka_storage_error)
         finally:
             self._flush_task = None
+            if self.on_durable is not None:
+                self.on_durable(self)
 
     async def flush_sealed(self) -> None:
         """Bring the segments behind the active one to the disk, so that a restart after a crash need not scan them."""
@@ -221,25 +311,23 @@ class Partition:
         try:
             self.log.advance_start(offset)
         except OSError as error:
-            self._on_disk_error(self, error)
-            raise KafkaError(Code.kafka_storage_error, f"{self}: {error}") from error
+            raise self._disk_failure(error) from error
+        self._tell_copies()
 
     # reading
 
-    def read(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Buffer | None:
+    def read(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes | None:
         """Whole batches from `start`, or None when they must be read with `read_cold`."""
         try:
             return self.log.read(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
         except OSError as error:
-            self._on_disk_error(self, error)
-            raise KafkaError(Code.kafka_storage_error, f"{self}: {error}") from error
+            raise self._disk_failure(error) from error
 
-    async def read_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Buffer:
-        def read() -> Buffer:
+    async def read_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes:
+        def read() -> bytes:
             return self.log.read_cold(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
 
         try:
             return await self._system.threads.run(read)
         except OSError as error:
-            self._on_disk_error(self, error)
-            raise KafkaError(Code.kafka_storage_error, f"{self}: {error}") from error
+            raise self._disk_failure(error) from error

@@ -105,12 +105,13 @@ def _check_timestamps(batch: Batch, settings: LogSettings, now_ms: int) -> None:
             )
 
 
-def append_replicated(log: "Log", data: Buffer) -> None:
+def append_replicated(log: "Log", data: Buffer, *, leader_epoch: int) -> None:
     for batch in iterate(data):
+        _check_stamped(log, batch, leader_epoch)
         _append_stamped(log, batch)
 
 
-def _append_stamped(log: "Log", batch: Batch) -> None:
+def _check_stamped(log: "Log", batch: Batch, leader_epoch: int) -> None:
     if not crc_matches(batch):
         raise KafkaError(Code.corrupt_message, f"{batch!r} from the leader of {log.topic_partition} has a wrong CRC")
     if batch.base_offset < log.end_offset or batch.last_offset_delta < 0:
@@ -118,6 +119,15 @@ def _append_stamped(log: "Log", batch: Batch) -> None:
             Code.corrupt_message,
             f"Unexpected offset in append to {log.topic_partition}: {batch!r} does not follow the end {log.end_offset}",
         )
+    if not log.epochs.latest <= batch.leader_epoch <= leader_epoch:
+        raise KafkaError(
+            Code.corrupt_message,
+            f"Unexpected epoch in append to {log.topic_partition}: {batch!r} is not between epochs "
+            f"{log.epochs.latest} of the log and {leader_epoch} of the leader",
+        )
+
+
+def _append_stamped(log: "Log", batch: Batch) -> None:
     settings, segment, last_offset = log.settings, log.active, batch.last_offset
     if must_roll(
         segment,

@@ -92,9 +92,12 @@ class Log:
         """Append a checked batch as leader. A refused or failed one (KafkaError, OSError) leaves nothing behind."""
         return append.append(self, batch, leader_epoch=leader_epoch, from_client=from_client)
 
-    def append_replicated(self, data: Buffer) -> None:
-        """Append batches as the leader stamped them; their offsets must not go back. Those before a bad one stay."""
-        append.append_replicated(self, data)
+    def append_replicated(self, data: Buffer, *, leader_epoch: int) -> None:
+        """Append batches as the leader of this epoch has them; offsets and epochs must not go back.
+
+        Those before one that is refused (CORRUPT_MESSAGE) stay.
+        """
+        append.append_replicated(self, data, leader_epoch=leader_epoch)
 
     def read(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes | None:
         """Whole batches from the one that holds `start`, all below `end`; b"" when there are none.

@@ -207,17 +207,17 @@ def test_replicated_batches_keep_their_stamps(tmp_path):
     fill(leader, 10, epoch=2)
     fill(leader, 10, epoch=5)
     data = read_some(leader, 0)
-    follower.append_replicated(data)
+    follower.append_replicated(data, leader_epoch=5)
     assert (follower.end_offset, follower.epochs.entries) == (60, ((2, 0), (5, 30)))
     assert b"".join(bytes(batch.data) for batch in read_all(follower)) == data
     assert len(follower.segments) > 1
     with pytest.raises(KafkaError):
-        follower.append_replicated(data)
+        follower.append_replicated(data, leader_epoch=5)
     damaged = bytearray(bytes(make_batch(3).data))
     damaged[0:8] = (60).to_bytes(8, "big")
     damaged[HEADER_BYTES + 3] ^= 1
     with pytest.raises(KafkaError) as refusal:
-        follower.append_replicated(damaged)
+        follower.append_replicated(damaged, leader_epoch=5)
     assert refusal.value.code == Code.corrupt_message
     assert follower.end_offset == 60
 

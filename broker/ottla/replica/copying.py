@@ -1,0 +1,108 @@
+"""What a follower does to its copy of a partition when the leader tells it something. On the event loop.
+
+Nothing here truncates for a message that does not fit: it is refused (KafkaError), and the follower states its position
+anew. Only the leader's word that the logs part, or that its own begins later, cuts the copy.
+"""
+
+import logging
+
+from ottla.errors import Code, KafkaError
+from ottla.replica.partition import Partition
+from ottla.system import Buffer
+from ottla.wire.batch import iterate
+from ottla.wire.replication import Diverged, Entry, Follow
+
+__all__ = ["append", "cut", "position", "start_anew", "take_watermark"]
+
+log = logging.getLogger("ottla.replica")
+
+
+def position(partition: Partition, slot: int) -> Follow:
+    """Where this copy stands."""
+    copy = partition.log
+    return Follow(
+        slot=slot,
+        topic_id=partition.topic_id.bytes,
+        partition=partition.index,
+        leader_epoch=partition.leader_epoch,
+        end=copy.end_offset,
+        last_epoch=copy.epochs.latest,
+        start=copy.start_offset,
+    )
+
+
+def append(partition: Partition, entry: Entry, batches: Buffer) -> None:
+    """The leader's batches from `entry.base_offset` on. Those before one that is refused stay."""
+    end = partition.log.end_offset
+    if entry.base_offset != end or entry.leader_epoch != partition.leader_epoch:
+        raise KafkaError(
+            Code.corrupt_message,
+            f"batches of epoch {entry.leader_epoch} at {entry.base_offset} do not fit {partition}, which ends at {end} "
+            f"in epoch {partition.leader_epoch}",
+        )
+    is_empty = partition.log.start_offset == end
+    if is_empty:
+        _begin_with_whole_batch(partition, batches)
+    partition.append_copied(batches)
+    if is_empty:
+        partition.log.advance_start(end)
+    take_watermark(partition, high_watermark=entry.high_watermark, start=entry.start)
+
+
+def _begin_with_whole_batch(partition: Partition, batches: Buffer) -> None:
+    """An empty copy may begin in the middle of a batch, where the leader's log begins: the file has it whole."""
+    first = next(iterate(batches), None)
+    end = partition.log.end_offset
+    if first is not None and first.base_offset < end <= first.last_offset:
+        partition.log.truncate_fully(first.base_offset)
+
+
+def take_watermark(partition: Partition, *, high_watermark: int, start: int) -> None:
+    partition.follow_watermark(high_watermark)
+    partition.log.advance_start(min(start, partition.high_watermark))
+
+
+def cut(partition: Partition, diverged: Diverged) -> None:
+    """Give up what the leader does not have, as Kafka does it (KIP-101, KIP-279)."""
+    copy, end = partition.log, partition.log.end_offset
+    target = min(_common_end(partition, diverged), end)
+    if target < partition.high_watermark:
+        log.warning("%s is cut to %d, below its high watermark %d", partition, target, partition.high_watermark)
+    copy.truncate_to(target)
+    partition.log_was_cut()
+    log.info(
+        "%s is cut from %d to %d: the leader's epoch %d ends at %d",
+        partition,
+        end,
+        copy.end_offset,
+        diverged.epoch,
+        diverged.end,
+    )
+
+
+def _common_end(partition: Partition, diverged: Diverged) -> int:
+    if diverged.end < 0:
+        return partition.high_watermark
+    if diverged.epoch < 0:
+        return diverged.end
+    epoch, end = partition.log.epochs.end_offset_for(diverged.epoch, partition.log.end_offset)
+    if epoch < 0:
+        return diverged.end
+    return min(end, diverged.end) if epoch == diverged.epoch else end
+
+
+def start_anew(partition: Partition, start: int) -> None:
+    """The leader's log begins after this one's end: there is nothing in common any longer."""
+    if start <= partition.log.end_offset:
+        raise KafkaError(
+            Code.offset_out_of_range,
+            f"{partition} ends at {partition.log.end_offset} and need not begin anew at {start}",
+        )
+    log.info(
+        "%s begins anew at %d, where the leader's log begins; it ended at %d",
+        partition,
+        start,
+        partition.log.end_offset,
+    )
+    partition.log.truncate_fully(start)
+    partition.log_was_cut()

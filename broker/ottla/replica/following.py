@@ -1,0 +1,290 @@
+"""The follower's end of replication: one stream to each broker that leads partitions this one copies.
+
+    image → Replication.arrange → LeaderLink.follow / leave → stream → copying → Ack
+
+A link connects when it has something to follow and goes on trying while it has. What the leader refuses, and where the
+leader's data does not fit, is followed again after a pause, from where the copy stands then.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ottla.errors import Code, KafkaError
+from ottla.replica import copying
+from ottla.replica.partition import Partition
+from ottla.replica.streams import Connect, Stream, StreamLost
+from ottla.wire import replication as frames
+from ottla.wire.replication import STREAM_SLOT, Frame, Refused
+
+__all__ = ["LeaderLink"]
+
+log = logging.getLogger("ottla.replica")
+
+PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 1.0
+
+FOLLOWED_ELSEWHERE = frozenset({Code.fenced_leader_epoch, Code.unknown_leader_epoch, Code.not_leader_or_follower})
+"""What a leader says while one of the two has not heard of a change yet: no reason to worry anybody."""
+
+
+class LeaderLink:
+    """`address` gives host:port of the leader's gRPC server now, None while it is not known."""
+
+    def __init__(
+        self,
+        leader_id: int,
+        *,
+        connect: Connect,
+        address: Callable[[int], str | None],
+        hello: Callable[[], frames.Hello],
+    ) -> None:
+        self.leader_id = leader_id
+        self._connect = connect
+        self._address = address
+        self._hello = hello
+        self._partitions: dict[Partition, int | None] = {}  # followed → its slot; None: not yet, or to be done again
+        self._slots: dict[int, Partition] = {}
+        self._last_slot = STREAM_SLOT
+        self._pauses: dict[Partition, float] = {}
+        self._timers: dict[Partition, asyncio.TimerHandle] = {}
+        self._stream: Stream | None = None
+        self._said_hello: frames.Hello | None = None
+        self._outbox: list[Frame] = []
+        self._acks: dict[int, Partition] = {}
+        self._received_bytes = 0
+        self._owes_ack = False
+        self._awake = asyncio.Event()
+        self._task = asyncio.ensure_future(self._run())
+
+    # what to follow
+
+    def follow(self, partition: Partition) -> None:
+        """From now on, or anew because the leader epoch changed."""
+        self.leave(partition)
+        self._partitions[partition] = None
+        self._state(partition)
+        self._awake.set()
+
+    def leave(self, partition: Partition) -> None:
+        slot = self._partitions.pop(partition, None)
+        self._pauses.pop(partition, None)
+        if (timer := self._timers.pop(partition, None)) is not None:
+            timer.cancel()
+        if partition.on_durable == self._acknowledge:
+            partition.on_durable = None
+        if slot is not None:
+            self._forget(slot)
+            self._say(frames.Unfollow([slot]))
+
+    def _forget(self, slot: int) -> None:
+        self._slots.pop(slot, None)
+        self._acks.pop(slot, None)
+
+    def brokers_changed(self) -> None:
+        """The leader may live elsewhere, or this broker may have registered anew."""
+        if self._said_hello is not None and self._said_hello != self._hello():
+            self._said_hello = self._hello()
+            self._say(self._said_hello)
+
+    async def stop(self) -> None:
+        for partition in list(self._partitions):
+            self.leave(partition)
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    # the stream's life
+
+    async def _run(self) -> None:
+        pause = PAUSE_S_MIN
+        while True:
+            await self._until_needed()
+            address = self._address(self.leader_id)
+            welcomed = await self._converse(address) if address is not None else False
+            pause = PAUSE_S_MIN if welcomed else min(pause * 2, PAUSE_S_MAX)
+            await asyncio.sleep(pause)
+
+    async def _until_needed(self) -> None:
+        while not self._partitions:
+            self._awake.clear()
+            await self._awake.wait()
+
+    async def _converse(self, address: str) -> bool:
+        """One stream from its beginning to its end; whether the leader welcomed us."""
+        stream = self._connect(address)
+        try:
+            self._said_hello = self._hello()
+            await stream.send(frames.encode(self._said_hello))
+            if not self._is_welcome(await stream.receive(), address):
+                return False
+            await self._copy(stream)
+        except StreamLost as lost:
+            log.info("the stream to leader %d at %s ended: %s", self.leader_id, address, lost)
+        except frames.BadFrame as bad:
+            log.error("leader %d at %s does not make sense: %s", self.leader_id, address, bad)
+        finally:
+            stream.close()
+            welcomed = self._stream is not None
+            self._disconnected()
+        return welcomed
+
+    def _is_welcome(self, first: bytes | None, address: str) -> bool:
+        answer = frames.decode(first) if first is not None else None
+        if isinstance(answer, frames.Welcome) and answer.broker_id == self.leader_id:
+            return True
+        said = answer.message if isinstance(answer, Refused) else repr(answer)
+        log.error("broker %d at %s refuses replication: %s", self.leader_id, address, said)
+        return False
+
+    async def _copy(self, stream: Stream) -> None:
+        self._stream = stream
+        self._received_bytes, self._last_slot = 0, STREAM_SLOT
+        for partition in self._partitions:
+            self._state(partition)
+        sending = asyncio.ensure_future(self._send_all(stream))
+        try:
+            while (frame := await stream.receive()) is not None:
+                self._hear(frames.decode(frame))
+        finally:
+            sending.cancel()
+            await asyncio.wait([sending])
+
+    def _disconnected(self) -> None:
+        self._stream = self._said_hello = None
+        self._slots.clear()
+        self._acks.clear()
+        self._outbox.clear()
+        self._owes_ack = False
+        for partition in self._partitions:
+            self._partitions[partition] = None
+
+    # saying
+
+    def _state(self, partition: Partition) -> None:
+        """Tell the leader where the copy stands, if it can be told."""
+        if self._stream is None or partition not in self._partitions:
+            return
+        self._last_slot += 1
+        slot = self._last_slot
+        self._partitions[partition] = slot
+        self._slots[slot] = partition
+        partition.on_durable = self._acknowledge
+        self._say(frames.Follows([copying.position(partition, slot)]))
+
+    def _again(self, partition: Partition) -> None:
+        """State the position anew after a pause, longer each time it is in vain."""
+        self._partitions[partition] = None
+        pause = self._pauses[partition] = min(self._pauses.get(partition, PAUSE_S_MIN / 2) * 2, PAUSE_S_MAX)
+        loop = asyncio.get_running_loop()
+        self._timers[partition] = loop.call_later(pause, self._state, partition)
+
+    def _say(self, frame: Frame) -> None:
+        if self._stream is not None:
+            self._outbox.append(frame)
+            self._awake.set()
+
+    def _acknowledge(self, partition: Partition) -> None:
+        slot = self._partitions.get(partition)
+        if slot is not None:
+            self._acks[slot] = partition
+            self._owes_ack = True
+            self._awake.set()
+
+    async def _send_all(self, stream: Stream) -> None:
+        try:
+            while True:
+                await self._awake.wait()
+                self._awake.clear()
+                while self._outbox or self._owes_ack:
+                    await stream.send(frames.encode(self._next_frame()))
+        except StreamLost:
+            stream.close()  # the receiving side hears of it and ends
+
+    def _next_frame(self) -> Frame:
+        if self._outbox:
+            frame = self._outbox.pop(0)
+            return self._merged(frame) if isinstance(frame, frames.Follows) else frame
+        acks, self._acks, self._owes_ack = self._acks, {}, False
+        items = [frames.Acked(slot, each.durable_end, each.log.start_offset) for slot, each in acks.items()]
+        return frames.Ack(self._received_bytes, items)
+
+    def _merged(self, first: frames.Follows) -> frames.Follows:
+        """Thousands of partitions may begin together: one frame for all that wait in a row."""
+        items = list(first.items)
+        while self._outbox and isinstance(following := self._outbox[0], frames.Follows):
+            items.extend(following.items)
+            del self._outbox[0]
+        return frames.Follows(items)
+
+    # hearing the leader
+
+    def _hear(self, frame: Frame) -> None:
+        match frame:
+            case frames.Data(entries, batches):
+                for entry, data in zip(entries, batches, strict=True):
+                    self._copy_one(entry, data)
+                self._owes_ack = True
+                self._awake.set()
+            case frames.Watermarks(items):
+                for slot, high_watermark, start in items:
+                    if (partition := self._current(slot)) is not None:
+                        copying.take_watermark(partition, high_watermark=high_watermark, start=start)
+                        self._acknowledge(partition)
+            case frames.Diverged(slot):
+                self._cut(slot, lambda partition: copying.cut(partition, frame))
+            case frames.StartAt(slot, _, start):
+                self._cut(slot, lambda partition: copying.start_anew(partition, start))
+            case Refused(slot, code, message):
+                self._refused(slot, Code(code), message)
+            case _:
+                raise frames.BadFrame(f"{type(frame).__name__} does not come from a leader")
+
+    def _current(self, slot: int) -> Partition | None:
+        """The partition of a slot, unless this broker has heard of another leader epoch since."""
+        partition = self._slots.get(slot)
+        is_followed = partition is not None and not partition.is_leader and partition.leader_id == self.leader_id
+        return partition if is_followed else None
+
+    def _copy_one(self, entry: frames.Entry, data: memoryview | bytes | bytearray) -> None:
+        self._received_bytes += entry.size
+        partition = self._current(entry.slot)
+        if partition is None:
+            return
+        try:
+            copying.append(partition, entry, data)
+        except KafkaError as error:
+            log.error("leader %d sent what does not fit: %s", self.leader_id, error)
+            self._forget(entry.slot)
+            self._say(Refused(entry.slot, error.code, str(error)))
+            self._again(partition)
+        else:
+            self._pauses.pop(partition, None)
+            self._acks[entry.slot] = partition
+
+    def _cut(self, slot: int, cut: Callable[[Partition], None]) -> None:
+        partition = self._current(slot)
+        if partition is None:
+            return
+        before = copying.position(partition, slot)
+        self._forget(slot)
+        try:
+            cut(partition)
+        except (KafkaError, OSError) as error:
+            log.error("%s cannot be cut: %s", partition, error)
+            self._again(partition)
+            return
+        if copying.position(partition, slot) == before:
+            log.error("%s does not find where it parts from leader %d; it is tried again", partition, self.leader_id)
+            self._again(partition)
+        else:
+            self._state(partition)
+
+    def _refused(self, slot: int, code: Code, message: str) -> None:
+        if slot == STREAM_SLOT:
+            raise StreamLost(f"the leader refused: {message}")
+        partition = self._slots.get(slot)
+        if partition is None:
+            return
+        level = logging.INFO if code in FOLLOWED_ELSEWHERE else logging.ERROR
+        log.log(level, "leader %d refuses %s: %s (%s)", self.leader_id, partition, message, code.name)
+        self._forget(slot)
+        self._again(partition)

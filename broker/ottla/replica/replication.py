@@ -1,0 +1,111 @@
+"""Copying between this broker and the others, arranged as the image says: links to leaders, and in-sync sets."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Protocol
+
+from ottla.metadata.image import Image
+from ottla.metadata.state import NO_LEADER
+from ottla.replica.following import LeaderLink
+from ottla.replica.isr_changes import Controller, IsrChanges
+from ottla.replica.partition import Partition
+from ottla.replica.streams import Connect
+from ottla.system import System
+from ottla.wire.replication import Hello
+
+__all__ = ["Replication"]
+
+log = logging.getLogger("ottla.replica")
+
+NO_BROKER_EPOCH = -1
+
+
+class Hosting(Protocol):
+    node_id: int
+
+    @property
+    def image(self) -> Image: ...
+    def __iter__(self) -> Iterator[Partition]: ...
+
+
+class Replication:
+    def __init__(
+        self, host: Hosting, *, connect: Connect, controller: Controller, system: System, lag_max_s: float
+    ) -> None:
+        self._host = host
+        self._connect = connect
+        self._system = system
+        self._links: dict[int, LeaderLink] = {}
+        self._followed: dict[Partition, tuple[int, int]] = {}  # leader, leader epoch
+        self._isr_changes = IsrChanges(
+            node_id=host.node_id, epoch=self._broker_epoch, controller=controller, system=system
+        )
+        self._checking = asyncio.ensure_future(self._check_lag(lag_max_s / 2))
+
+    async def stop(self) -> None:
+        self._checking.cancel()
+        await asyncio.gather(self._isr_changes.stop(), *(link.stop() for link in self._links.values()))
+
+    # following
+
+    def arrange(self, partition: Partition) -> None:
+        """Follow the partition's leader, if that is another broker."""
+        leader = partition.leader_id
+        follows = not partition.is_leader and leader not in (NO_LEADER, self._host.node_id)
+        wanted = (leader, partition.leader_epoch) if follows else None
+        if self._followed.get(partition) == wanted:
+            return
+        self.left(partition)
+        if wanted is not None:
+            self._followed[partition] = wanted
+            self._link(leader).follow(partition)
+
+    def left(self, partition: Partition) -> None:
+        if (before := self._followed.pop(partition, None)) is not None:
+            self._links[before[0]].leave(partition)
+
+    def _link(self, leader: int) -> LeaderLink:
+        link = self._links.get(leader)
+        if link is None:
+            link = self._links[leader] = LeaderLink(
+                leader, connect=self._connect, address=self._address, hello=self._hello
+            )
+        return link
+
+    def _address(self, broker_id: int) -> str | None:
+        broker = self._host.image.brokers.get(broker_id)
+        return f"{broker.grpc_host}:{broker.grpc_port}" if broker is not None and broker.grpc_port else None
+
+    def _hello(self) -> Hello:
+        return Hello(self._host.image.cluster_id, self._host.node_id, self._broker_epoch())
+
+    def _broker_epoch(self) -> int:
+        broker = self._host.image.brokers.get(self._host.node_id)
+        return broker.epoch if broker is not None else NO_BROKER_EPOCH
+
+    # in-sync sets
+
+    def follower_came_nearer(self, partition: Partition) -> None:
+        if partition.view is not None and not partition.view.is_complete:
+            self._isr_changes.consider((partition,))
+
+    def brokers_changed(self) -> None:
+        """One that was fenced may join, one that is gone need not be waited for, one may have registered anew."""
+        for link in self._links.values():
+            link.brokers_changed()
+        self._check()
+
+    def _check(self) -> None:
+        for partition in self._host:
+            if partition.view is not None and not partition.view.is_alone:
+                partition.look_again()
+                self._isr_changes.consider((partition,))
+
+    async def _check_lag(self, interval_s: float) -> None:
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                self._check()
+            except Exception:
+                log.exception("looking for followers that lag failed; it is tried again")

@@ -1,0 +1,101 @@
+"""The replication stream over gRPC: bytes in, bytes out, one stream per pair of brokers."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from ottla.replica.host import ReplicaHost
+from ottla.replica.streams import Connect, Stream, StreamLost
+from ottla.rpc.channels import Channels
+from ottla.rpc.server import RpcServer
+
+__all__ = ["connector", "serve"]
+
+SERVICE = "ottla.pb.Replication"
+METHOD = "Copy"
+
+
+class ServedStream:
+    """The leader's end."""
+
+    def __init__(self, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
+        self._context = context
+        self._task = asyncio.current_task()
+
+    async def send(self, frame: bytes) -> None:
+        try:
+            await self._context.write(frame)
+        except (grpc.RpcError, grpc.aio.UsageError, asyncio.InvalidStateError) as error:
+            raise StreamLost(_reason(error)) from error
+
+    async def receive(self) -> bytes | None:
+        try:
+            frame = await self._context.read()
+        except (grpc.RpcError, grpc.aio.UsageError, asyncio.InvalidStateError) as error:
+            raise StreamLost(_reason(error)) from error
+        return frame if isinstance(frame, bytes) else None  # EOF
+
+    def close(self) -> None:
+        """Ends the handler, and with it the call."""
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+
+class CalledStream:
+    """The follower's end."""
+
+    def __init__(self, call: "grpc.aio.StreamStreamCall[bytes, bytes]") -> None:
+        self._call = call
+
+    async def send(self, frame: bytes) -> None:
+        try:
+            await self._call.write(frame)
+        except (grpc.RpcError, asyncio.InvalidStateError) as error:
+            raise StreamLost(_reason(error)) from error
+        except asyncio.CancelledError:
+            self._raise_if_ended()
+            raise
+
+    async def receive(self) -> bytes | None:
+        try:
+            frame = await self._call.read()
+        except (grpc.RpcError, asyncio.InvalidStateError) as error:
+            raise StreamLost(_reason(error)) from error
+        except asyncio.CancelledError:
+            self._raise_if_ended()
+            raise
+        return frame if isinstance(frame, bytes) else None  # EOF
+
+    def _raise_if_ended(self) -> None:
+        """gRPC cancels whoever waits for a call that was closed; that is no wish to end the task."""
+        task = asyncio.current_task()
+        if self._call.cancelled() and task is not None and not task.cancelling():
+            raise StreamLost("closed") from None
+
+    def close(self) -> None:
+        self._call.cancel()
+
+
+def _reason(error: BaseException) -> str:
+    details = error.details() if isinstance(error, grpc.aio.AioRpcError) else None
+    return details or repr(error)
+
+
+def serve(server: RpcServer, host: ReplicaHost) -> None:
+    """Let other brokers copy from this one. Before the server starts."""
+
+    async def copy(_: Any, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
+        await host.serve_follower(ServedStream(context))
+
+    server.add(SERVICE, {METHOD: grpc.stream_stream_rpc_method_handler(copy)})
+
+
+def connector(channels: Channels) -> Connect:
+    """How this broker reaches others, for `ReplicaHost.start_following`."""
+
+    def connect(address: str) -> Stream:
+        return CalledStream(channels.to(address).stream_stream(f"/{SERVICE}/{METHOD}", None, None)(None))
+
+    return connect
