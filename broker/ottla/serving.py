@@ -37,14 +37,35 @@ async def _serve(config: BrokerConfig) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     _keep_large_blocks()
     node = Node(config, System(threads=RealThreads(config["num.io.threads"])))
-    await node.start()
+    if not await _started(node, stop):
+        return 0
     _settle_memory()
-    places = ", ".join(f"{e.name}://{e.host or '0.0.0.0'}:{node.ports[e.name]}" for e in config.listeners)
-    log.info("broker %d of cluster %s serves %s", config.node_id, node.cluster_id, places)
+    listeners = config.listeners if node.ports else ()
+    places = ", ".join(f"{e.name}://{e.host or '0.0.0.0'}:{node.ports[e.name]}" for e in listeners)
+    log.info(
+        "%s %d of cluster %s serves %s",
+        "broker" if places else "controller",
+        config.node_id,
+        node.cluster_id,
+        places or "the quorum",
+    )
     await _until(stop, node.failed)
     await node.stop()
-    log.info("broker %d stopped; everything is on the disk", config.node_id)
+    log.info("%s %d stopped; everything is on the disk", "broker" if places else "controller", config.node_id)
     return 0
+
+
+async def _started(node: Node, stop: asyncio.Event) -> bool:
+    """False when told to stop first: a node of a fleet may wait long for a quorum."""
+    starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(stop.wait())
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait([starting])
+        return False
+    starting.result()
+    return True
 
 
 def _keep_large_blocks() -> None:

@@ -1,7 +1,7 @@
 """What a handler gets besides the request: the call, and the services of the node it runs in."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from ottla.api.producer_ids import ProducerIds
     from ottla.api.registry import Api
     from ottla.config import BrokerConfig
-    from ottla.metadata.active import ActiveController
+    from ottla.metadata.active import Controller
     from ottla.metadata.feed import MetadataFeed
     from ottla.metadata.image import Image
-    from ottla.raft.driver import RaftDriver
+    from ottla.raft.driver import QuorumState
     from ottla.replica.host import ReplicaHost
     from ottla.replica.settings import LiveSettings
     from ottla.system import System
@@ -40,8 +40,8 @@ class Services:
     settings: "LiveSettings"
     system: "System"
     feed: "MetadataFeed"
-    controller: "ActiveController"
-    quorum: "RaftDriver"
+    controller: "Controller"
+    describe_quorum: "Callable[[], Awaitable[QuorumState]]"
     replicas: "ReplicaHost"
     producer_ids: "ProducerIds"
     fetch_sessions: "FetchSessions"

@@ -1,4 +1,4 @@
-"""DescribeQuorum: the metadata quorum under the name of Kafka's metadata topic.
+"""DescribeQuorum: the metadata quorum, as its leader sees it, under the name of Kafka's metadata topic.
 
 v1 fetch and caught-up times (KIP-836) · v2 directory ids and endpoints (KIP-853).
 """
@@ -9,14 +9,15 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.errors import Code
 from ottla.raft.driver import QuorumState, ReplicaState
+from ottla.raft.messages import Voter
 
 METADATA_TOPIC = "__cluster_metadata"
 CONTROLLER_LISTENER = "CONTROLLER"
 
 
 @api(key=55, versions=(0, 2))
-def describe_quorum(request: Any, call: Call) -> Answer:
-    state = call.node.quorum.describe()
+async def describe_quorum(request: Any, call: Call) -> Answer:
+    state = await call.node.describe_quorum()
     topics = [
         {
             "topic_name": topic.topic_name,
@@ -24,7 +25,7 @@ def describe_quorum(request: Any, call: Call) -> Answer:
         }
         for topic in request.topics
     ]
-    return call.reply(error_code=Code.none, error_message=None, topics=topics, nodes=_nodes(state, call))
+    return call.reply(error_code=Code.none, error_message=None, topics=topics, nodes=_nodes(state))
 
 
 def _partition(topic: str, index: int, state: QuorumState) -> dict[str, Any]:
@@ -52,12 +53,11 @@ def _replica(replica: ReplicaState) -> dict[str, Any]:
     }
 
 
-def _nodes(state: QuorumState, call: Call) -> list[dict[str, Any]]:
+def _nodes(state: QuorumState) -> list[dict[str, Any]]:
     """Voters by their gRPC address, the only one on which they talk to each other."""
-    nodes = []
-    for voter in state.voter_endpoints:
-        broker = call.node.image.brokers.get(voter.id)
-        host, port = (broker.grpc_host, broker.grpc_port) if broker else ("", 0)
-        listeners = [{"name": CONTROLLER_LISTENER, "host": host, "port": port}] if host else []
-        nodes.append({"node_id": voter.id, "listeners": listeners})
-    return nodes
+    return [{"node_id": voter.id, "listeners": _listeners(voter)} for voter in state.voter_endpoints]
+
+
+def _listeners(voter: Voter) -> list[dict[str, Any]]:
+    host, _, port = voter.endpoint.rpartition(":")
+    return [{"name": CONTROLLER_LISTENER, "host": host.strip("[]"), "port": int(port)}] if host else []

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ottla.metadata.active import ActiveController
+from ottla.metadata.active import Controller
 from ottla.metadata.commands import AllocateProducerIds
 from ottla.metadata.feed import MetadataFeed
 
@@ -10,7 +10,7 @@ __all__ = ["ProducerIds"]
 
 
 class ProducerIds:
-    def __init__(self, controller: ActiveController, feed: MetadataFeed, node_id: int) -> None:
+    def __init__(self, controller: Controller, feed: MetadataFeed, node_id: int) -> None:
         self._controller = controller
         self._feed = feed
         self._node_id = node_id

@@ -9,6 +9,8 @@ OTHER_DEFAULTS = {
     "listeners": "a broker started without a file listens on this machine only",
     "node.id": "Kafka insists on one; a fleet of one needs none",
     "process.roles": "Kafka insists on it; a fleet of one does both",
+    "broker.heartbeat.interval.ms": "a broker that hangs is noticed in three seconds rather than nine",
+    "broker.session.timeout.ms": "a broker that hangs is noticed in three seconds rather than nine",
     "log.dir": "beside you rather than in /tmp, which loses data on a restart of the machine",
 }
 

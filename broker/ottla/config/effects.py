@@ -17,7 +17,7 @@ SOURCES = Path(__file__).parents[1]
 USED_HERE = {
     "advertised.listeners", "broker.id", "controller.listener.names", "internal.segment.bytes",
     "listener.security.protocol.map", "listeners", "log.dir", "log.dirs", "metadata.log.dir", "node.id",
-    "process.roles", "cluster.id",
+    "process.roles", "cluster.id", "broker.rack",
 }  # fmt: skip
 
 

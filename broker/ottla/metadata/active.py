@@ -6,12 +6,13 @@ cannot contradict each other. When leadership is lost, that image is forgotten.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.commands import Command, Context
 from ottla.metadata.controller import decide
-from ottla.metadata.features import SUPPORTED_FEATURES, initial_feature_records
+from ottla.metadata.duties import at_activation
+from ottla.metadata.features import SUPPORTED_FEATURES
 from ottla.metadata.feed import MetadataFeed
 from ottla.metadata.image import Image
 from ottla.metadata.records import Record, encode_batch
@@ -19,9 +20,16 @@ from ottla.raft.core import NotLeader, Overloaded
 from ottla.raft.driver import Proposal, RaftDriver
 from ottla.system import System
 
-__all__ = ["ActiveController"]
+__all__ = ["ActiveController", "Controller"]
 
 Reply = TypeVar("Reply")
+
+
+class Controller(Protocol):
+    """Whoever decides: this node when it leads the quorum, otherwise the way to the one that does."""
+
+    async def submit(self, command: Command[Reply]) -> Reply:
+        """The answer, when this node has seen what follows from it. KafkaError when the command was refused."""
 
 
 class ActiveController:
@@ -51,12 +59,16 @@ class ActiveController:
 
     async def submit(self, command: Command[Reply]) -> Reply:
         """KafkaError(NOT_CONTROLLER) when this node does not lead, or lost its lead before the answer was certain."""
-        if self._ahead is None or not self._driver.leads:
-            raise self._not_controller()
-        decision = decide(self._ahead, command, self._context())
+        decision = decide(self.require_active(), command, self._context())
         if decision.records:
             await self._commit(self._propose(decision.records))
         return decision.reply
+
+    def require_active(self) -> Image:
+        """The image that decisions are made on. KafkaError(NOT_CONTROLLER) when another node leads."""
+        if self._ahead is None or not self._driver.leads:
+            raise self._not_controller()
+        return self._ahead
 
     def _context(self) -> Context:
         return self._make_context(
@@ -87,9 +99,9 @@ class ActiveController:
 
     def _leadership_changed(self, leads: bool) -> None:
         self._ahead = self._feed.image if leads else None
-        if leads and not self._feed.image.features:
-            # A new fleet: nobody waits for this, later decisions build on it.
-            self._propose(initial_feature_records()).done.add_done_callback(asyncio.Future.exception)
+        if leads and (records := at_activation(self._feed.image, self._context())):
+            # Nobody waits for this; later decisions build on it.
+            self._propose(records).done.add_done_callback(asyncio.Future.exception)
 
     def _not_controller(self) -> KafkaError:
         leader = self._driver.leader_id

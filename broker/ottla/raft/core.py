@@ -52,8 +52,11 @@ class VoterChangeRefused(Exception):
 
 class RaftConfig(msgspec.Struct, frozen=True, kw_only=True):
     member: Member
-    # A follower waits this long for a leader, plus up to as much again by chance.
+    # An election may take this long, plus up to as much again by chance, before the next.
     election_timeout_s: float = 1.0
+    # The same wait while there is a leader, which also steps down when a majority is silent for this long.
+    # None: as long as an election.
+    leader_timeout_s: float | None = None
     heartbeat_s: float = 0.2
     snapshot_retry_s: float = 10.0
     observer_timeout_s: float = 10.0
@@ -65,6 +68,11 @@ class RaftConfig(msgspec.Struct, frozen=True, kw_only=True):
     observers_max: int = 1_000
     # Entries kept behind a snapshot, so that a follower a little behind does not need the snapshot.
     entries_kept: int = 1_000
+
+    @property
+    def silence_s(self) -> float:
+        """How long a leader may be silent, or its followers."""
+        return self.election_timeout_s if self.leader_timeout_s is None else self.leader_timeout_s
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -167,6 +175,13 @@ class Raft:
             raise VoterChangeRefused(f"node {node_id} is not a voter that has the whole log")
         self.send(m.TimeoutNow(self.member, node_id, self.term))
 
+    def leader_gone(self, node_id: int, now: float) -> None:
+        """The leader's process has ended: no need to wait for its silence. By chance, so that not all stand at once."""
+        self.now = now
+        if self.role is Role.FOLLOWER and self.leader == node_id:
+            self.leader = None
+            self.election_deadline = now + self.random.random() * self.config.heartbeat_s
+
     def compact(self, data: bytes, index: int) -> Snapshot:
         """The state machine's snapshot at `index`, which it has applied. Persist the result before relying on it."""
         term = self.log.term_at(index)
@@ -250,7 +265,8 @@ class Raft:
         self._pending_snapshot = snapshot
 
     def reset_election_deadline(self) -> None:
-        self.election_deadline = self.now + self.config.election_timeout_s * (1 + self.random.random())
+        wait_s = self.config.election_timeout_s if self.leader is None else self.config.silence_s
+        self.election_deadline = self.now + wait_s * (1 + self.random.random())
 
     def become_follower(self, term: int, leader: int | None) -> None:
         if term > self.term:

@@ -187,8 +187,30 @@ class RaftDriver:
         await proposal.done
 
     def receive(self, message: Message) -> None:
-        self.raft.step(message, self._now())
+        if not self._stopping and not self.closed.done():
+            self.raft.step(message, self._now())
+            self._wake.set()
+
+    def leader_gone(self, node_id: int) -> None:
+        """The process of that node has ended; if it led, an election begins at once."""
+        self.raft.leader_gone(node_id, self._now())
         self._wake.set()
+
+    def hand_over(self) -> None:
+        """Before a leader stops: let the voter that has everything stand for election. Without one, nothing."""
+        raft = self.raft
+        ready = [peer for peer in raft.peers.values() if is_voter(raft.log.voters, peer.member)]
+        ready = [peer for peer in ready if peer.match == raft.log.last_index]
+        if raft.role is Role.LEADER and ready:
+            latest = max(ready, key=lambda peer: peer.heard_at)
+            raft.hand_over(latest.member.id, self._now())
+            self._wake.set()
+
+    async def until_another_leads(self) -> None:
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: self.closed.done() or self.leader_id not in (None, self._config.member.id)
+            )
 
     def describe(self) -> QuorumState:
         raft = self.raft

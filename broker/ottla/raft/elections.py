@@ -82,7 +82,7 @@ def _hears_a_leader(raft: "Raft") -> bool:
     """Then an election would only disturb. A leader itself hears a majority, or it would have stepped down."""
     if raft.leader is None:
         return False
-    return raft.leader == raft.member.id or raft.now < raft.leader_heard_at + raft.config.election_timeout_s
+    return raft.leader == raft.member.id or raft.now < raft.leader_heard_at + raft.config.silence_s
 
 
 def on_vote_request(raft: "Raft", message: VoteRequest) -> None:

@@ -40,7 +40,7 @@ def become_leader(raft: "Raft") -> None:
         if raft.votes.get(node):
             peer.heard_at = raft.now
     raft.heartbeat_deadline = raft.now + raft.config.heartbeat_s
-    raft.quorum_deadline = raft.now + raft.config.election_timeout_s
+    raft.quorum_deadline = raft.now + raft.config.silence_s
     raft.append(EntryKind.LEADER, b"")
     raft.term_start_index = raft.log.last_index
     broadcast(raft)
@@ -66,7 +66,7 @@ def _new_progress(raft: "Raft", member: Member) -> Progress:
 
 def tick(raft: "Raft") -> None:
     if raft.now >= raft.quorum_deadline:
-        raft.quorum_deadline = raft.now + raft.config.election_timeout_s
+        raft.quorum_deadline = raft.now + raft.config.silence_s
         if not _hears_a_majority(raft):
             raft.become_follower(raft.term, None)
             return
@@ -78,7 +78,7 @@ def tick(raft: "Raft") -> None:
 
 
 def _hears_a_majority(raft: "Raft") -> bool:
-    since = raft.now - raft.config.election_timeout_s
+    since = raft.now - raft.config.silence_s
     heard = sum(1 for peer in raft.peers.values() if peer.heard_at >= since and is_voter(raft.log.voters, peer.member))
     return heard + raft.is_voter >= majority(raft.log.voters)
 
@@ -161,7 +161,7 @@ def _send_snapshot_if_alive(raft: "Raft", peer: Progress) -> None:
 
 
 def _is_silent(raft: "Raft", peer: Progress) -> bool:
-    return raft.now - peer.heard_at >= raft.config.election_timeout_s
+    return raft.now - peer.heard_at >= raft.config.silence_s
 
 
 # -- answers

@@ -35,4 +35,4 @@ class Channels:
     async def close(self) -> None:
         open_channels, self._open = self._open, {}
         for channel in open_channels.values():
-            await channel.close()
+            await channel.close(None)

@@ -1,5 +1,7 @@
 """The node's one gRPC server. gRPC's defaults bite, so its options are spelled out here and in `channels`."""
 
+from typing import Any
+
 import grpc
 import grpc.aio
 
@@ -32,7 +34,7 @@ class RpcServer:
         if self.port == 0:
             raise Refusal(f"cannot listen for gRPC on {host}:{port}: the port is in use; set ottla.grpc.port")
 
-    def add(self, service: str, methods: dict[str, grpc.RpcMethodHandler]) -> None:
+    def add(self, service: str, methods: "dict[str, grpc.RpcMethodHandler[Any, Any]]") -> None:
         """Before `start`. `service` is the full name, such as ottla.pb.Quorum."""
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
 

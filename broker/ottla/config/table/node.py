@@ -29,7 +29,7 @@ SETTINGS: tuple[Setting, ...] = (
     broker("process.roles", LIST, ("broker", "controller"), HIGH, valid=some_of("broker", "controller"),
            doc="What this node does: `broker`, `controller` or both. Without an entry a node does both, a fleet of "
                "one."),
-    broker("broker.rack", STRING, None, MEDIUM, effect="none",
+    broker("broker.rack", STRING, None, MEDIUM,
            doc="Rack or zone of this broker; replicas of a partition are spread over racks."),
     broker("log.dir", STRING, "./ottla-data", HIGH,
            doc="Data directory when log.dirs is not set."),
@@ -46,7 +46,7 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Partitions of a topic whose creator does not say."),
     broker("default.replication.factor", INT, 1, MEDIUM,
            doc="Replicas of a topic whose creator does not say."),
-    broker("controlled.shutdown.enable", BOOLEAN, True, MEDIUM, effect="none",
+    broker("controlled.shutdown.enable", BOOLEAN, True, MEDIUM,
            doc="Hand leadership over before stopping."),
     broker("alter.config.policy.class.name", CLASS, None, LOW, effect="none",
            doc="Java class that may veto changes of settings."),

@@ -7,8 +7,9 @@ SETTINGS: tuple[Setting, ...] = (
     broker("cluster.id", STRING, None, HIGH,
            doc="Id of the fleet, 22 characters. With it an empty data directory formats itself; without it only that "
                "of a sole voter does. A directory of another fleet is refused."),
-    broker("ottla.grpc.port", INT, 9094, HIGH, valid=between(0, 65_535), effect="none",
-           doc="Port for the traffic between nodes: quorum, replication, control. 0 takes a free one."),
+    broker("ottla.grpc.port", INT, 9094, HIGH, valid=between(0, 65_535),
+           doc="Port for the traffic between nodes: quorum, replication, control. 0 takes a free one. Without an entry a"
+               " voter takes the port of its entry in controller.quorum.voters, and a node alone opens none."),
     broker("ottla.open.files.max", INT, 10_000, MEDIUM, valid=at_least(16), unit="files",
            doc="Segment files kept open at one time, least recently used first to close."),
 )

@@ -1,0 +1,129 @@
+"""The role `broker`: listeners for clients, partitions with their logs, and what a broker does on its own."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from ottla.api.call import Services
+from ottla.api.cluster_view import PartitionCache
+from ottla.api.fetch_sessions import FetchSessions
+from ottla.api.producer_ids import ProducerIds
+from ottla.api.registry import load_all
+from ottla.config import BrokerConfig
+from ottla.metadata.active import Controller
+from ottla.metadata.state import Listener as Advertised
+from ottla.net.admission import Admission
+from ottla.net.listener import Listener
+from ottla.node.foundation import Foundation
+from ottla.node.quorum import QuorumPart
+from ottla.raft.driver import QuorumState
+from ottla.replica.host import ReplicaHost
+from ottla.replica.upkeep import Upkeep
+from ottla.storage.cleaner import Cleaner
+from ottla.storage.folder_names import TopicPartition
+from ottla.storage.worker import ProcessWorker
+from ottla.system import System
+
+__all__ = ["BrokerPart"]
+
+CLEANER_BYTES_PER_KEY = 200  # of the map from a key's hash to its last offset, as Python keeps it
+
+
+class BrokerPart:
+    def __init__(self, config: BrokerConfig, system: System) -> None:
+        load_all()
+        self._config = config
+        self._system = system
+        self._listeners = [Listener(endpoint, config) for endpoint in config.listeners]
+        self._replicas: ReplicaHost | None = None
+        self._upkeep: Upkeep | None = None
+        self._opened = False
+        self._worker = ProcessWorker()
+        self._cleaning_worker = ProcessWorker()  # its own: a producer must not wait for a segment to be rewritten
+        self.ports = {listener.endpoint.name: listener.bind() for listener in self._listeners}
+
+    @property
+    def replicas(self) -> ReplicaHost:
+        assert self._replicas is not None, "open first"
+        return self._replicas
+
+    def advertised(self) -> list[Advertised]:
+        """Port 0 stands for the one that the system chose."""
+        places = self._config.advertised
+        return [Advertised(e.name, e.host, e.port or self.ports[e.name], e.protocol) for e in places]
+
+    async def open(self, foundation: Foundation, quorum: QuorumPart) -> None:
+        """The logs, in the roles that the image gives: it must hold everything that was committed before now."""
+        directories = self._directories = foundation.directories
+        self._replicas = ReplicaHost(
+            node_id=self._config.node_id,
+            system=self._system,
+            directories=directories,
+            settings=quorum.settings,
+            worker=self._worker,
+        )
+        image = quorum.feed.image
+        await directories.open_all(quorum.settings.log)
+        directories.reconcile({(t.name, p.index): t.id for t in image.topics.values() for p in t.partitions})
+        self._replicas.start(image)
+        quorum.feed.subscribe(self._replicas.image_moved)
+        await self._replicas.create_missing()
+        self._opened = True
+        cleaner = Cleaner(
+            directories,
+            worker=self._cleaning_worker,
+            system=self._system,
+            stable_offset=self._stable_offset,
+            keys_max=self._config["log.cleaner.dedupe.buffer.size"] // CLEANER_BYTES_PER_KEY,
+        )
+        self._upkeep = Upkeep(host=self._replicas, settings=quorum.settings, system=self._system, cleaner=cleaner)
+
+    def _stable_offset(self, key: TopicPartition) -> int:
+        partition = self.replicas.find(*key)
+        return 0 if partition is None else partition.last_stable_offset
+
+    def logs_lost(self, lost: Sequence[TopicPartition]) -> None:
+        if self._replicas is not None:
+            self._replicas.logs_lost(lost)
+
+    async def serve(
+        self,
+        quorum: QuorumPart,
+        controller: Controller,
+        *,
+        cluster_id: str,
+        describe_quorum: Callable[[], Awaitable[QuorumState]],
+    ) -> None:
+        assert self._upkeep is not None
+        self._upkeep.start()
+        services = Services(
+            node_id=self._config.node_id,
+            cluster_id=cluster_id,
+            config=self._config,
+            settings=quorum.settings,
+            system=self._system,
+            feed=quorum.feed,
+            controller=controller,
+            describe_quorum=describe_quorum,
+            replicas=self.replicas,
+            producer_ids=ProducerIds(controller, quorum.feed, self._config.node_id),
+            fetch_sessions=FetchSessions(
+                sessions_max=self._config["max.incremental.fetch.session.cache.slots"], random=self._system.random
+            ),
+            partition_cache=PartitionCache(),
+        )
+        admission = Admission(quorum.settings.broker)
+        for listener in self._listeners:
+            await listener.start(services, admission)
+
+    async def stop_serving(self) -> None:
+        for listener in self._listeners:
+            await listener.stop()
+        if self._upkeep is not None:
+            await self._upkeep.stop()
+
+    async def close(self) -> None:
+        """Everything on the disk."""
+        if self._opened:  # otherwise nothing here may say that the logs were closed cleanly
+            await self.replicas.settled()
+            await self._directories.close(self.replicas.high_watermarks())
+        await self._worker.close()
+        await self._cleaning_worker.close()

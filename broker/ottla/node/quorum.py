@@ -1,0 +1,118 @@
+"""This node's part of the metadata quorum: the log, the image it builds, and the controller when this node leads."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Set
+
+from ottla.config import BrokerConfig
+from ottla.errors import Refusal
+from ottla.metadata.active import ActiveController
+from ottla.metadata.commands import Context
+from ottla.metadata.feed import MetadataFeed
+from ottla.node.context import make_context
+from ottla.raft.core import RaftConfig
+from ottla.raft.driver import QuorumState, RaftDriver, SnapshotLimits, Transport
+from ottla.raft.messages import Member, Voter, Voters
+from ottla.raft.store import RaftStore
+from ottla.replica.settings import LiveSettings
+from ottla.system import System
+
+__all__ = ["QuorumPart", "seed_voters"]
+
+log = logging.getLogger("ottla")
+
+HAND_OVER_SECONDS_MAX = 1.0
+HEARTBEATS_PER_TIMEOUT = 8
+
+
+def seed_voters(config: BrokerConfig) -> Voters:
+    """The voters of an empty metadata log; one that has entries knows its own."""
+    named = tuple(Voter(v.id, endpoint=f"{v.host}:{v.port}") for v in config.voters)
+    votes = any(voter.id == config.node_id for voter in named)
+    if named and votes != ("controller" in config.roles):
+        problem = "has not the role controller, but is among" if votes else "has the role controller, but is not among"
+        voters = config.explicit["controller.quorum.voters"]
+        raise Refusal(f"node {config.node_id} {problem} controller.quorum.voters={voters}")
+    if not named and "controller" not in config.roles:
+        raise Refusal("a broker without the role controller needs controller.quorum.voters to find the quorum")
+    return named or (Voter(config.node_id),)
+
+
+class QuorumPart:
+    """`live_brokers` tells whose sessions are alive, when this node is the controller."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        system: System,
+        *,
+        cluster_id: str,
+        member: Member,
+        transport: Transport | None,
+        on_failure: Callable[[Refusal], None],
+    ) -> None:
+        self._config = config
+        self._on_failure = on_failure
+        self._seed = seed_voters(config)
+        self._started = False
+        self.live_brokers: Callable[[], Set[int]] = frozenset
+        self.feed = MetadataFeed(cluster_id)
+        self.driver = RaftDriver(
+            _raft_config(config, member),
+            store=RaftStore(system.disk, config.metadata_log_dir),
+            system=system,
+            machine=self.feed,
+            seed=self._seed,
+            transport=transport,
+            snapshot_limits=SnapshotLimits(bytes_max=config["metadata.log.max.record.bytes.between.snapshots"]),
+        )
+        self.settings = LiveSettings(config, config.node_id, lambda: self.feed.image)
+        self.controller = ActiveController(
+            feed=self.feed, driver=self.driver, system=system, node_id=config.node_id, context=self._context
+        )
+
+    def _context(self, **facts: object) -> Context:
+        return make_context(self.settings, live_brokers=self.live_brokers(), **facts)
+
+    async def start(self) -> None:
+        await self.driver.start()
+        self._started = True
+        self.driver.closed.add_done_callback(self._closed)
+        self._warn_of_other_voters()
+
+    def _warn_of_other_voters(self) -> None:
+        log_says = {(voter.id, voter.endpoint) for voter in self.driver.raft.log.voters}
+        if log_says != {(voter.id, voter.endpoint) for voter in self._seed}:
+            voters = ", ".join(f"{node}@{endpoint}" for node, endpoint in sorted(log_says))
+            log.warning("controller.quorum.voters differs from the metadata log, which has %s and prevails", voters)
+
+    def _closed(self, closed: "asyncio.Future[None]") -> None:
+        error = closed.exception()
+        if error is not None:
+            self._on_failure(Refusal(f"the metadata log cannot be written: {error}"))
+
+    async def describe(self) -> QuorumState:
+        return self.driver.describe()
+
+    async def stop(self) -> None:
+        """A leader hands over first, so that nobody has to find out."""
+        if not self._started:
+            return
+        if self.driver.leads and len(self.driver.raft.log.voters) > 1:
+            self.driver.hand_over()
+            try:
+                async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
+                    await self.driver.until_another_leads()
+            except TimeoutError:
+                log.warning("no other voter took over the quorum")
+        await self.driver.stop()
+
+
+def _raft_config(config: BrokerConfig, member: Member) -> RaftConfig:
+    leader_timeout_s = config["controller.quorum.fetch.timeout.ms"] / 1000
+    return RaftConfig(
+        member=member,
+        election_timeout_s=config["controller.quorum.election.timeout.ms"] / 1000,
+        leader_timeout_s=leader_timeout_s,
+        heartbeat_s=leader_timeout_s / HEARTBEATS_PER_TIMEOUT,
+    )

@@ -1,0 +1,144 @@
+"""The controller as every node of a fleet sees it: here when this node leads the quorum, otherwise over gRPC.
+
+A call is made again while nobody leads or the leader cannot be reached, until its time is up. As in Kafka, a command
+whose answer was lost is sent again too, and then answers what it finds.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import grpc
+import grpc.aio
+import msgspec
+
+from ottla.errors import Code, KafkaError
+from ottla.metadata.active import ActiveController
+from ottla.metadata.commands import Command
+from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.watch import BrokerWatch, Heartbeat, HeartbeatReply
+from ottla.pb import control_pb2 as pb
+from ottla.pb.control_pb2_grpc import ControlStub
+from ottla.raft.driver import QuorumState, RaftDriver
+from ottla.rpc.channels import Channels
+from ottla.rpc.packing import pack_command, unpack_reply
+from ottla.system import Clock
+
+if TYPE_CHECKING:
+    from ottla.pb.control_pb2_grpc import ControlAsyncStub
+
+__all__ = ["Forwarding"]
+
+Reply = TypeVar("Reply")
+
+COMMAND_SECONDS_MAX = 30.0
+ATTEMPT_SECONDS_MAX = 10.0
+RETRY_SECONDS = 0.05
+# How soon an attempt notices that its leader is none any more.
+LEADER_CHECK_SECONDS = 0.1
+TRY_AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+class Forwarding:
+    def __init__(
+        self,
+        *,
+        local: ActiveController,
+        watch: BrokerWatch,
+        driver: RaftDriver,
+        feed: MetadataFeed,
+        channels: Channels,
+        address_of: Callable[[int], str],
+        clock: Clock,
+    ) -> None:
+        self._local = local
+        self._watch = watch
+        self._driver = driver
+        self._feed = feed
+        self._channels = channels
+        self._address_of = address_of
+        self._clock = clock
+
+    async def submit(self, command: Command[Reply]) -> Reply:
+        name, data = pack_command(command)
+
+        async def remotely(stub: "ControlAsyncStub") -> Reply:
+            answer = await stub.Submit(pb.SubmitRequest(type=name, command=data), timeout=ATTEMPT_SECONDS_MAX)
+            await self._seen(answer.version)
+            _raise_if_refused(answer.outcome)
+            return unpack_reply(command, answer.reply)
+
+        return await self._ask(lambda: self._local.submit(command), remotely, seconds=COMMAND_SECONDS_MAX)
+
+    async def _seen(self, version: int) -> None:
+        try:
+            async with asyncio.timeout(ATTEMPT_SECONDS_MAX):
+                await self._feed.reached(version)
+        except TimeoutError:
+            text = f"The controller decided at version {version}, which this node has not seen yet."
+            raise KafkaError(Code.request_timed_out, text) from None
+
+    async def heartbeat(self, beat: Heartbeat, *, seconds: float) -> HeartbeatReply:
+        async def remotely(stub: "ControlAsyncStub") -> HeartbeatReply:
+            request = pb.HeartbeatRequest(**msgspec.structs.asdict(beat))
+            answer = await stub.Heartbeat(request, timeout=seconds)
+            _raise_if_refused(answer.outcome)
+            return HeartbeatReply(fenced=answer.fenced, caught_up=answer.caught_up, may_shut_down=answer.may_shut_down)
+
+        return await self._ask(lambda: self._watch.heartbeat(beat), remotely, seconds=seconds)
+
+    async def describe_quorum(self) -> QuorumState:
+        async def locally() -> QuorumState:
+            return self._driver.describe()
+
+        async def remotely(stub: "ControlAsyncStub") -> QuorumState:
+            answer = await stub.DescribeQuorum(pb.DescribeQuorumRequest(), timeout=ATTEMPT_SECONDS_MAX)
+            return msgspec.msgpack.decode(answer.state, type=QuorumState)
+
+        return await self._ask(locally, remotely, seconds=COMMAND_SECONDS_MAX)
+
+    async def _ask(
+        self,
+        locally: Callable[[], Awaitable[Reply]],
+        remotely: "Callable[[ControlAsyncStub], Awaitable[Reply]]",
+        *,
+        seconds: float,
+    ) -> Reply:
+        give_up_at = self._clock.monotonic() + seconds
+        while True:
+            leader = self._driver.leader_id
+            try:
+                if self._local.is_active:
+                    return await locally()
+                if leader is not None and (address := self._address_of(leader)):
+                    stub = ControlStub(self._channels.to(address))
+                    return await self._while_leading(leader, remotely(stub))
+                problem = "no node is known to be the active controller"
+            except KafkaError as error:
+                if error.code is not Code.not_controller:
+                    raise
+                problem = str(error)
+            except grpc.aio.AioRpcError as error:
+                if error.code() not in TRY_AGAIN:
+                    raise KafkaError(Code.unknown_server_error, f"node {leader}: {error.details()}") from error
+                problem = f"node {leader}: {error.details()}"
+            if self._clock.monotonic() >= give_up_at:
+                raise KafkaError(Code.request_timed_out, f"The controller did not answer in time: {problem}")
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _while_leading(self, leader: int, answer: Awaitable[Reply]) -> Reply:
+        """Does not wait for a node that leads no more: it may be frozen or cut off."""
+        task = asyncio.ensure_future(answer)
+        try:
+            while not task.done():
+                await asyncio.wait([task], timeout=LEADER_CHECK_SECONDS)
+                if not task.done() and self._driver.leader_id not in (leader, None):
+                    raise KafkaError(Code.not_controller, f"node {leader} does not lead any more")
+            return task.result()
+        finally:
+            task.cancel()
+
+
+def _raise_if_refused(outcome: pb.Outcome) -> None:
+    if outcome.code:
+        raise KafkaError(Code(outcome.code), outcome.message or None)
