@@ -14,8 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from support.process import BrokerProcess
+from typing import Protocol
 
 CORES = len(os.sched_getaffinity(0))
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -26,6 +25,13 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # Starting an interpreter or a JVM and connecting are no part of the steady run.
 PYTHON_WARM_UP_S = 0.5
 JAVA_WARM_UP_S = 1.5
+
+
+class Watched(Protocol):
+    """A broker or a fleet of them."""
+
+    def pids(self) -> list[int]: ...
+    def cpu_seconds(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Sample:
 class Watch:
     """Samples /proc of client and broker while the client runs. Cheap, so that it does not disturb what it watches."""
 
-    def __init__(self, client_pid: int, broker: BrokerProcess) -> None:
+    def __init__(self, client_pid: int, broker: Watched) -> None:
         self._client_pid = client_pid
         self._broker_pids = broker.pids()
         self._samples: list[Sample] = []
@@ -109,7 +115,7 @@ class ClientRun:
 
 
 def run_client(
-    broker: BrokerProcess, command: Sequence[str], *, warm_up_s: float = PYTHON_WARM_UP_S, timeout_s: float = 300.0
+    broker: Watched, command: Sequence[str], *, warm_up_s: float = PYTHON_WARM_UP_S, timeout_s: float = 300.0
 ) -> ClientRun:
     """Runs it to its end; AssertionError with its output when it fails."""
     cpu_before = broker.cpu_seconds()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.fleet import FleetOf
 from support.librdkafka import make_topic
 from support.peers import PEERS
 from support.process import BrokerProcess
@@ -36,6 +37,18 @@ class Context:
             yield broker
         finally:
             broker.close()
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextmanager
+    def fleet(self) -> Iterator[FleetOf]:
+        """Three brokers in three racks at default settings, started; removed afterwards."""
+        folder = Path(tempfile.mkdtemp(prefix=f"bench-fleet-{self.peer}-"))
+        fleet = FleetOf(self.peer, folder)
+        try:
+            fleet.start()
+            yield fleet
+        finally:
+            fleet.close()
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -12,8 +12,8 @@ from bench.rows import CPU_PER_GB, PRODUCE_RATE, Reading
 GB = 1e9
 RECORD_BYTES = 1000
 SETTINGS: dict[str, tuple[list[str], int]] = {
-    "defaults": ([], 500_000),
-    "256 KiB batches": (["batch.size=262144", "linger.ms=5"], 1_200_000),
+    "defaults": ([], 400_000),
+    "256 KiB batches": (["batch.size=262144", "linger.ms=5"], 1_000_000),
 }
 # As kafka-producer-perf-test.sh gives it.
 HEAP = ("-Xmx512M",)

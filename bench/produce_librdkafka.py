@@ -9,7 +9,7 @@ from bench.context import Context, fresh_topic
 from bench.rows import CPU_PER_GB, MEMORY, PRODUCE_RATE, Reading
 
 GB = 1e9
-RECORDS = {1000: 1_500_000, 100: 6_000_000}
+RECORDS = {1000: 1_200_000, 100: 4_000_000}
 WARM_UP_RECORDS = 200_000
 
 

@@ -33,6 +33,9 @@ CPU_PER_GB = Goal(at_most=0.6)
 TAIL_LATENCY = Goal(at_most=0.7)
 MEMORY = Goal(at_most=0.15)
 START = Goal(at_most=0.25)
+FLEET_CPU_PER_GB = Goal(at_most=0.5)
+FLEET_TAIL_LATENCY = Goal(at_most=0.5)
+FAILOVER = Goal(at_most=0.3)
 
 
 @dataclass(frozen=True)

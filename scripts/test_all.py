@@ -25,6 +25,7 @@ CHAPTERS = (
     Chapter("check and unit", 3, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
     Chapter("simulation", 6, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2"),)),
     Chapter("one-broker clients", 6, ((*PYTEST, "tests/compat", "-n", "2", "--dist", "loadscope"),)),
+    Chapter("fleet and faults", 7, ((*PYTEST, "tests/fleet", "-n", "2", "--dist", "loadscope"),)),
 )
 
 

@@ -1,4 +1,4 @@
-"""kafka-topics, kafka-reassign-partitions, kafka-leader-election, kafka-metadata-quorum: unmodified, against a fleet."""
+"""kafka-topics, kafka-reassign-partitions, kafka-leader-election, kafka-metadata-quorum on a fleet, unmodified."""
 
 import json
 import re

@@ -111,11 +111,11 @@ class FleetOf:
 
         eventually(complaints, lambda seen: not seen, timeout_s=timeout_s)
 
+    def pids(self) -> list[int]:
+        return [pid for member in self.members for pid in member.pids()]
+
     def cpu_seconds(self) -> float:
         return sum(member.cpu_seconds() for member in self.members)
-
-    def resident_bytes(self) -> list[int]:
-        return [member.resident_bytes() for member in self.members]
 
     def log_tails(self, lines: int = 25) -> str:
         return "\n".join(

@@ -1,0 +1,77 @@
+"""Three brokers in three racks, replication factor 3, acks=all: throughput, CPU, latency, memory, death of a leader."""
+
+from collections.abc import Iterator
+
+from support.fleet import FleetOf
+from support.librdkafka import make_topic
+from support.polling import PollingLibrdkafka
+from support.steady import SteadyLibrdkafka
+from support.waiting import eventually
+
+from bench.client_process import ClientRun, client_program, run_client
+from bench.context import Context
+from bench.latency import one_at_a_time
+from bench.rows import FAILOVER, FLEET_CPU_PER_GB, FLEET_TAIL_LATENCY, MEMORY, PRODUCE_RATE, Reading
+
+REPLICAS, MIN_IN_SYNC = 3, "2"
+PARTITIONS = 6
+RECORD_BYTES, RECORDS = 1000, 600_000
+WARM_UP_RECORDS = 300_000
+LATENCY_RECORDS = 4_000
+GOALS = {"p99": FLEET_TAIL_LATENCY}
+FAILOVER_RECORDS_PER_S, FAILOVER_RECORDS = 500, 1000
+NAME = f"fleet of 3, produce librdkafka {RECORD_BYTES} B × {PARTITIONS}p"
+
+
+def run(context: Context) -> Iterator[Reading]:
+    with context.fleet() as fleet:
+        produce(fleet, "warm-up", context.scaled(WARM_UP_RECORDS))
+        done = produce(fleet, "measured", context.scaled(RECORDS))
+        figures = done.json()
+        yield Reading(NAME, "MB/s", figures["bytes"] / figures["seconds"] / 1e6, PRODUCE_RATE, done.limited_by)
+        cpu_s_per_gb = done.broker_cpu_s / (figures["bytes"] / 1e9)
+        yield Reading(f"CPU of all brokers, {NAME}", "CPU s/GB", cpu_s_per_gb, FLEET_CPU_PER_GB)
+        memory_mb = done.broker_resident_bytes_max / len(fleet.members) / 1e6
+        yield Reading("fleet of 3, memory of a broker under load", "MB", memory_mb, MEMORY)
+        yield from latency(fleet, context.scaled(LATENCY_RECORDS))
+        yield from failover(fleet)
+
+
+def produce(fleet: FleetOf, topic: str, count: int) -> ClientRun:
+    make_topic(fleet.bootstrap, topic, partitions=PARTITIONS, replicas=REPLICAS, min_insync_replicas=MIN_IN_SYNC)
+    return run_client(fleet, client_program("producer", fleet.bootstrap, topic, PARTITIONS, RECORD_BYTES, count))
+
+
+def latency(fleet: FleetOf, count: int) -> Iterator[Reading]:
+    topic = make_topic(fleet.bootstrap, "one", replicas=REPLICAS, min_insync_replicas=MIN_IN_SYNC)
+    done = run_client(fleet, one_at_a_time(fleet.bootstrap, topic, count))
+    for percentile, milliseconds in done.json().items():
+        yield Reading(f"fleet of 3, latency one at a time {percentile}", "ms", milliseconds, GOALS.get(percentile))
+
+
+def failover(fleet: FleetOf) -> Iterator[Reading]:
+    """kill -9 of the leader at default settings: how long neither producer nor consumer got on."""
+    topic = make_topic(fleet.bootstrap, "bereft", replicas=REPLICAS, min_insync_replicas=MIN_IN_SYNC)
+    fleet.wait_in_sync()
+    producer = SteadyLibrdkafka(fleet.bootstrap, topic, partitions=1, rate=FAILOVER_RECORDS_PER_S)
+    consumer = PollingLibrdkafka(fleet.bootstrap, topic, partitions=1)
+    try:
+        producer.wait_for_progress(FAILOVER_RECORDS, timeout_s=30)
+        read_on(consumer)
+        victim = fleet.leader_of(topic)
+        producer.silence.reset()
+        consumer.silence.reset()
+        fleet.members[victim].kill()
+        producer.wait_for_progress(FAILOVER_RECORDS, timeout_s=60)
+        read_on(consumer)
+        gaps = {"producer": producer.silence.longest_s, "consumer": consumer.silence.longest_s}
+        producer.finish()
+    finally:
+        consumer.close()
+    for client, gap_s in gaps.items():
+        yield Reading(f"fleet of 3, kill -9 of a leader, {client} waits", "s", gap_s, FAILOVER)
+
+
+def read_on(consumer: PollingLibrdkafka) -> None:
+    before = len(consumer.reads)
+    eventually(lambda: len(consumer.reads), lambda seen: seen > before + FAILOVER_RECORDS // 2, timeout_s=60)
