@@ -115,15 +115,18 @@ class BrokerPart:
             await listener.start(services, admission)
 
     async def stop_serving(self) -> None:
+        """No more clients, no more copying, no more work of one's own."""
         for listener in self._listeners:
             await listener.stop()
         if self._upkeep is not None:
             await self._upkeep.stop()
+        if self._replicas is not None:
+            await self._replicas.stop_following()
 
-    async def close(self) -> None:
-        """Everything on the disk."""
+    async def close(self, epoch: int) -> None:
+        """Everything on the disk. `epoch` is the one that this broker was registered with."""
         if self._opened:  # otherwise nothing here may say that the logs were closed cleanly
             await self.replicas.settled()
-            await self._directories.close(self.replicas.high_watermarks())
+            await self._directories.close(self.replicas.high_watermarks(), broker_epoch=epoch)
         await self._worker.close()
         await self._cleaning_worker.close()

@@ -7,6 +7,8 @@ from ottla.config import BrokerConfig
 from ottla.metadata.watch import BrokerWatch
 from ottla.node.quorum import QuorumPart, seed_voters
 from ottla.raft.messages import Member
+from ottla.replica.host import ReplicaHost
+from ottla.rpc import replication
 from ottla.rpc.channels import Channels
 from ottla.rpc.control import SERVICE, ControlService
 from ottla.rpc.forwarding import Forwarding
@@ -79,6 +81,11 @@ class FleetPart:
         await self.server.start()
         self.watch.start()
         log.info("node %d talks to others on %s:%d", self._config.node_id, self.host, self.port)
+
+    def replicate(self, replicas: ReplicaHost) -> None:
+        """When the logs are open: others may copy from this broker, and it copies from others."""
+        replication.serve(self.server, replicas)
+        replicas.start_following(connect=replication.connector(self.channels), controller=self.controller)
 
     async def stop(self) -> None:
         await self.watch.stop()

@@ -87,6 +87,8 @@ class Node:
         membership = self._membership = self._make_membership(broker, foundation, quorum)
         await membership.register()
         await broker.open(foundation, quorum)
+        if self._fleet is not None:
+            self._fleet.replicate(broker.replicas)
         await membership.enter()
         await broker.replicas.settled()
         describe = self._fleet.controller.describe_quorum if self._fleet else quorum.describe
@@ -103,6 +105,7 @@ class Node:
             grpc_port=self._fleet.port if self._fleet else 0,
             log_dirs=[one.meta.directory_id for one in foundation.directories.online if one.meta],
             features=SUPPORTED_FEATURES,
+            previous_epoch=foundation.directories.clean_epoch(),
         )
         if self._fleet is None:
             return LoneMembership(registration, quorum.controller)
@@ -136,11 +139,12 @@ class Node:
             await self._membership.leave()
         if self._broker is not None:
             await self._broker.stop_serving()
-            await self._broker.close()
         if self._quorum is not None:
             await self._quorum.stop()
         if self._fleet is not None:
-            await self._fleet.stop()
+            await self._fleet.stop()  # with the streams on which followers copy
+        if self._broker is not None:
+            await self._broker.close(self._membership.epoch if self._membership else -1)
 
 
 def _is_one_of_several(config: BrokerConfig) -> bool:

@@ -208,19 +208,28 @@ class LogDirectories:
         with self.containing(one):
             await self.system.threads.run(directory.write_cleaned, self.system, one, own)
 
-    async def close(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+    def clean_epoch(self) -> int:
+        """The broker epoch of the last stop, if all directories were stopped cleanly with it. Before `open_all`."""
+        epochs = {directory.clean_epoch(self.system, one) for one in self.directories}
+        return epochs.pop() if len(epochs) == 1 else directory.NO_EPOCH
+
+    async def close(
+        self, high_watermarks: Mapping[TopicPartition, int], *, broker_epoch: int = directory.NO_EPOCH
+    ) -> None:
         """Close every log cleanly, then mark each directory as cleanly stopped and let it go."""
-        closing = [self._close_directory(one, dict(high_watermarks)) for one in self.online]
+        closing = [self._close_directory(one, dict(high_watermarks), broker_epoch) for one in self.online]
         await asyncio.gather(*closing)
         for one in self.directories:
             directory.release(one)
 
-    async def _close_directory(self, one: LogDirectory, high_watermarks: Mapping[TopicPartition, int]) -> None:
+    async def _close_directory(
+        self, one: LogDirectory, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int
+    ) -> None:
         threads, logs = self.system.threads, list(one.logs.values())
         with self.containing(one):
             slices = (logs[start::SLICES] for start in range(SLICES))
             await asyncio.gather(*(threads.run(directory.close_logs, part) for part in slices if part))
-            await threads.run(directory.mark_clean, self.system, one, high_watermarks)
+            await threads.run(directory.mark_clean, self.system, one, high_watermarks, broker_epoch)
 
     async def describe(self) -> list[DirectoryFacts]:
         return [await self.system.threads.run(self._describe, one) for one in self.directories]

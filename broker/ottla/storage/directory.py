@@ -3,6 +3,7 @@
 An OSError is the directory's failure, not the node's: `LogDirectories` takes it offline.
 """
 
+import json
 import logging
 import threading
 import uuid
@@ -18,11 +19,11 @@ from ottla.storage.meta import DirectoryMeta
 from ottla.storage.settings import LogSettings
 from ottla.system import Lock, System
 
-__all__ = ["CLEAN_SHUTDOWN", "Contents", "LogDirectory", "claim_all"]
+__all__ = ["CLEAN_SHUTDOWN", "NO_EPOCH", "Contents", "LogDirectory", "claim_all"]
 
 SLICES = 8  # of a directory's logs, opened or closed at the same time
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-CLEAN_SHUTDOWN_TEXT = b'{"version":0,"brokerEpoch":-1}'  # Kafka's own content; the epoch is of no use here
+NO_EPOCH = -1
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +100,15 @@ def identify(system: System, directory: LogDirectory, *, cluster_id: str, node_i
         own = DirectoryMeta(cluster_id=cluster_id, node_id=node_id, directory_id=system.new_uuid())
         meta.write_meta(system.disk, directory.path, own)
         directory.meta = own
+
+
+def clean_epoch(system: System, directory: LogDirectory) -> int:
+    """With which epoch the broker that stopped cleanly was registered (KIP-966); NO_EPOCH after any other end."""
+    try:
+        epoch = json.loads(system.disk.read_file(f"{directory.path}/{CLEAN_SHUTDOWN}"))["brokerEpoch"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return NO_EPOCH
+    return epoch if isinstance(epoch, int) else NO_EPOCH
 
 
 def survey(system: System, directory: LogDirectory) -> Contents:
@@ -192,7 +202,10 @@ def close_logs(logs: Iterable[Log]) -> None:
         log.close()
 
 
-def mark_clean(system: System, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]) -> None:
+def mark_clean(
+    system: System, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int
+) -> None:
     """After all logs are closed: the mark of a clean stop comes last and vouches for everything before."""
     write_checkpoints(system, directory, high_watermarks)
-    system.disk.replace_file(f"{directory.path}/{CLEAN_SHUTDOWN}", CLEAN_SHUTDOWN_TEXT)
+    mark = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))  # Kafka's own content
+    system.disk.replace_file(f"{directory.path}/{CLEAN_SHUTDOWN}", mark.encode())
