@@ -59,7 +59,7 @@ class ActiveController:
 
     async def submit(self, command: Command[Reply]) -> Reply:
         """KafkaError(NOT_CONTROLLER) when this node does not lead, or lost its lead before the answer was certain."""
-        decision = decide(self.require_active(), command, self._context())
+        decision = decide(self.require_active(), command, self.context())
         if decision.records:
             await self._commit(self._propose(decision.records))
         return decision.reply
@@ -70,7 +70,7 @@ class ActiveController:
             raise self._not_controller()
         return self._ahead
 
-    def _context(self) -> Context:
+    def context(self) -> Context:
         return self._make_context(
             now_ms=self._system.clock.wall_ms(),
             new_uuid=self._system.new_uuid,
@@ -99,7 +99,7 @@ class ActiveController:
 
     def _leadership_changed(self, leads: bool) -> None:
         self._ahead = self._feed.image if leads else None
-        if leads and (records := at_activation(self._feed.image, self._context())):
+        if leads and (records := at_activation(self._feed.image, self.context())):
             # Nobody waits for this; later decisions build on it.
             self._propose(records).done.add_done_callback(asyncio.Future.exception)
 

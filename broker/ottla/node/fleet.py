@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 
 from ottla.config import BrokerConfig
+from ottla.metadata.rounds import Rounds
 from ottla.metadata.watch import BrokerWatch
 from ottla.node.quorum import QuorumPart, seed_voters
 from ottla.raft.messages import Member
@@ -13,6 +14,7 @@ from ottla.rpc.channels import Channels
 from ottla.rpc.control import SERVICE, ControlService
 from ottla.rpc.forwarding import Forwarding
 from ottla.rpc.greeting import Identity
+from ottla.rpc.operating import Operations
 from ottla.rpc.quorum import QuorumTransport
 from ottla.rpc.server import RpcServer
 from ottla.system import System
@@ -71,15 +73,20 @@ class FleetPart:
             driver=quorum.driver,
             address_of=self.transport.address_of,
         )
+        self._operations = Operations(
+            self._control, isr_size_min_of=lambda topic: int(quorum.settings.topic(topic)["min.insync.replicas"])
+        )
+        self._rounds = Rounds(quorum.controller, quorum.settings.broker)
         self._gone += [quorum.driver.leader_gone, self.watch.process_gone]
 
     async def start(self, quorum: QuorumPart) -> None:
         """After the quorum has read its log: from now on others are heard."""
         self.transport.attach(quorum.driver)
         self.transport.serve(self.server)
-        self.server.add(SERVICE, self._control.methods())
+        self.server.add(SERVICE, {**self._control.methods(), **self._operations.methods()})
         await self.server.start()
         self.watch.start()
+        self._rounds.start()
         log.info("node %d talks to others on %s:%d", self._config.node_id, self.host, self.port)
 
     def replicate(self, replicas: ReplicaHost) -> None:
@@ -88,6 +95,7 @@ class FleetPart:
         replicas.start_following(connect=replication.connector(self.channels), controller=self.controller)
 
     async def stop(self) -> None:
+        await self._rounds.stop()
         await self.watch.stop()
         await self.transport.close()
         await self.server.stop()

@@ -212,6 +212,13 @@ class RaftDriver:
                 lambda: self.closed.done() or self.leader_id not in (None, self._config.member.id)
             )
 
+    def voters_heard(self) -> set[int]:
+        """Voters that a leader has heard of late, itself included."""
+        raft = self.raft
+        since = self._now() - raft.config.silence_s
+        heard = {peer.member.id for peer in raft.peers.values() if peer.heard_at >= since} | {raft.member.id}
+        return heard & {voter.id for voter in raft.log.voters}
+
     def describe(self) -> QuorumState:
         raft = self.raft
         peers = {peer.member: self._replica(peer) for peer in raft.peers.values()}

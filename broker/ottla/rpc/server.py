@@ -35,7 +35,7 @@ class RpcServer:
             raise Refusal(f"cannot listen for gRPC on {host}:{port}: the port is in use; set ottla.grpc.port")
 
     def add(self, service: str, methods: "dict[str, grpc.RpcMethodHandler[Any, Any]]") -> None:
-        """Also after `start`: calls that came before failed as unimplemented. `service` is the full name, such as ottla.pb.Quorum."""
+        """`service` is the full name, such as ottla.pb.Quorum. After `start` too: earlier calls failed."""
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
 
     async def start(self) -> None:
