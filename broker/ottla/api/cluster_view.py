@@ -31,7 +31,7 @@ def controller_id(call: Call) -> int:
 def partition_line(image: Image, state: PartitionState, *, leader_must_listen: frozenset[int]) -> PartitionLine:
     offline = [replica for replica in state.replicas if replica not in leader_must_listen]
     error = Code.none
-    if state.leader < 0:
+    if state.leader not in image.brokers:
         error = Code.leader_not_available
     elif state.leader not in leader_must_listen:
         error = Code.listener_not_found

@@ -18,9 +18,11 @@ from ottla.metadata.commands import (
     SettingOperation,
 )
 from ottla.metadata.image import Image
+from ottla.metadata.partitions import eligible_again
 from ottla.metadata.records import Record, config_record
 from ottla.metadata.state import ConfigResource, ResourceType
 from ottla.metadata.topic_names import check_topic_name
+from ottla.metadata.topic_rules import MIN_INSYNC_REPLICAS, keeps_eligible
 
 __all__ = ["change", "check_settings", "replace"]
 
@@ -71,12 +73,14 @@ def _per_resource(
             _check_resource_name(resource)
             settings = new_settings(resource, wanted)
             check_settings(resource[0], settings, context)
+            _check_min_insync_replicas(image, resource, settings)
             _check_resource_exists(image, resource, context)
         except KafkaError as error:
             outcomes[resource] = Outcome(resource, error.code, error.message)
         else:
             outcomes[resource] = Outcome(resource)
             records += _config_records(image, resource, settings)
+    records += _eligibility_records(image, records, context)
     return Decision(list(outcomes.values()), () if validate_only else records)
 
 
@@ -88,6 +92,29 @@ def _config_records(image: Image, resource: ConfigResource, settings: Settings) 
         for key, value in settings.items()
         if always or present.get(key) != value
     ]
+
+
+def _eligibility_records(image: Image, records: Sequence[Record], context: Context) -> list[Record]:
+    """A lower min.insync.replicas lets a partition commit records that its eligible replicas do not have."""
+    if all(record.config.key != MIN_INSYNC_REPLICAS for record in records):
+        return []
+    ahead, _ = image.apply(records, version=image.version, epoch=image.epoch)
+    return eligible_again(ahead, context)
+
+
+def _check_min_insync_replicas(image: Image, resource: ConfigResource, settings: Settings) -> None:
+    """Controller and leaders must agree on it while replicas can be eligible."""
+    resource_type, name = resource
+    if resource_type != ResourceType.BROKER or MIN_INSYNC_REPLICAS not in settings or not keeps_eligible(image):
+        return
+    if name:
+        raise KafkaError(
+            Code.invalid_config, f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
+        )
+    if settings[MIN_INSYNC_REPLICAS] is None:
+        raise KafkaError(
+            Code.invalid_config, f"Cluster-level {MIN_INSYNC_REPLICAS} cannot be removed while ELR is enabled."
+        )
 
 
 def _refuse_nulls(keys: Iterable[str]) -> None:

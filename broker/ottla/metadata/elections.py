@@ -53,7 +53,7 @@ def changed(
     target = msgspec.structs.replace(state, **{name: ids for name, ids in wanted.items() if ids is not None})
     target = _with_reassignment_done(target)
     target = msgspec.structs.replace(target, elr=_eligible(state, target, rules, unclean_shutdown))
-    target = _with_leader(state, target, rules)
+    target = _with_reassignment_done(_with_leader(state, target, rules))
     target = msgspec.structs.replace(
         target,
         last_known_elr=_last_known(state, target, rules),
@@ -86,7 +86,7 @@ def _with_reassignment_done(target: PartitionState) -> PartitionState:
     if not replicas or not set(replicas) <= set(target.isr):
         return target
     in_sync = tuple(each for each in target.isr if each not in target.removing)
-    return msgspec.structs.replace(target, replicas=replicas, isr=in_sync, adding=(), removing=())
+    return msgspec.structs.replace(target, replicas=replicas, isr=in_sync, elr=(), adding=(), removing=())
 
 
 def _directories(state: PartitionState, target: PartitionState, rules: Rules) -> tuple[uuid.UUID, ...]:
@@ -140,14 +140,15 @@ def _clean_leader(state: PartitionState, target: PartitionState, rules: Rules) -
 
 
 def _led_by_eligible(target: PartitionState, leader: int, rules: Rules) -> PartitionState:
-    """It is in sync with itself alone; the others stay eligible unless that is enough to commit records without them."""
+    """It is in sync with itself alone; the others stay eligible unless records can be committed without them now."""
     alone = msgspec.structs.replace(target, leader=leader, isr=(leader,))
     others = tuple(each for each in (*target.elr, *target.isr) if each != leader)
     return msgspec.structs.replace(alone, elr=() if _is_large_enough(alone, rules) else others)
 
 
 def _unclean_leader(state: PartitionState, target: PartitionState, rules: Rules) -> int:
-    able = [each for each in target.replicas if rules.may_lead(each)]
+    """One that a reassignment is adding has the least: it comes last."""
+    able = sorted(filter(rules.may_lead, target.replicas), key=target.adding.__contains__)
     last = state.last_known_elr
     if rules.keeps_eligible and not target.isr and not target.elr and len(last) == 1 and last[0] in able:
         return last[0]

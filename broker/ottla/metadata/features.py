@@ -5,26 +5,47 @@ from collections.abc import Mapping
 from ottla.errors import Code, KafkaError
 from ottla.metadata.commands import Context, Decision, UpdateFeatures, UpgradeType
 from ottla.metadata.image import Image
-from ottla.metadata.records import Record, feature_record
+from ottla.metadata.records import Record, config_record, feature_record
+from ottla.metadata.state import ResourceType
+from ottla.metadata.topic_rules import ELIGIBLE_LEADER_REPLICAS, MIN_INSYNC_REPLICAS, keeps_eligible
 
-__all__ = ["METADATA_VERSION", "SUPPORTED_FEATURES", "initial_feature_records", "update"]
+__all__ = ["METADATA_VERSION", "SUPPORTED_FEATURES", "eligible_safety_records", "initial_feature_records", "update"]
 
 METADATA_VERSION = "metadata.version"
 # Kafka 4.1's levels: 3.3-IV3 (7) to 4.1-IV1 (27).
 SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 27),
-    "eligible.leader.replicas.version": (0, 1),
+    ELIGIBLE_LEADER_REPLICAS: (0, 1),
     "group.version": (0, 0),
     "transaction.version": (0, 0),
 }
-_INITIAL_LEVELS = {METADATA_VERSION: 27, "eligible.leader.replicas.version": 1}
+_INITIAL_LEVELS = {METADATA_VERSION: 27, ELIGIBLE_LEADER_REPLICAS: 1}
 # Levels of metadata.version that changed the records: Kafka refuses to go below one.
 _LEVELS_WITH_NEW_RECORDS = frozenset({7, 8, 11, 13, 14, 15, 17, 23})
-_NEEDS_METADATA_VERSION = {("group.version", 1): 22, ("eligible.leader.replicas.version", 1): 23}
+_NEEDS_METADATA_VERSION = {("group.version", 1): 22, (ELIGIBLE_LEADER_REPLICAS, 1): 23}
 
 
 def initial_feature_records() -> list[Record]:
     return [feature_record(name=name, level=level) for name, level in _INITIAL_LEVELS.items()]
+
+
+def eligible_safety_records(image: Image, context: Context) -> list[Record]:
+    """With eligible leader replicas all brokers must go by the same min.insync.replicas: it is kept in the metadata."""
+    if not keeps_eligible(image):
+        return []
+    records = []
+    if MIN_INSYNC_REPLICAS not in image.config(ResourceType.BROKER, ""):
+        records.append(_broker_setting("", str(context.min_insync_replicas)))
+    records += [
+        _broker_setting(name, None)
+        for (kind, name), settings in image.configs.items()
+        if kind == ResourceType.BROKER and name and MIN_INSYNC_REPLICAS in settings
+    ]
+    return records
+
+
+def _broker_setting(name: str, value: str | None) -> Record:
+    return config_record(resource_type=ResourceType.BROKER, resource_name=name, key=MIN_INSYNC_REPLICAS, value=value)
 
 
 def update(image: Image, command: UpdateFeatures, context: Context) -> Decision[list[str]]:
@@ -37,6 +58,8 @@ def update(image: Image, command: UpdateFeatures, context: Context) -> Decision[
             )
     names = [name for name, _, _ in command.updates]
     records = [feature_record(name=name, level=level) for name, level, _ in command.updates]
+    ahead, _ = image.apply(records, version=image.version, epoch=image.epoch)
+    records += eligible_safety_records(ahead, context)
     return Decision(names, () if command.validate_only else records)
 
 

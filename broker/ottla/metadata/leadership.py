@@ -22,8 +22,8 @@ __all__ = ["elect", "move_away"]
 
 _ELECTIONS = {ElectionType.PREFERRED: Election.PREFERRED, ElectionType.UNCLEAN: Election.UNCLEAN}
 _FAILED = {
-    ElectionType.PREFERRED: Code.preferred_leader_not_available,
-    ElectionType.UNCLEAN: Code.eligible_leaders_not_available,
+    ElectionType.PREFERRED: (Code.preferred_leader_not_available, "The preferred leader was not available."),
+    ElectionType.UNCLEAN: (Code.eligible_leaders_not_available, "Eligible topic partition leaders are not available."),
 }
 
 
@@ -58,11 +58,11 @@ def _elect_one(image: Image, ref: PartitionRef, election_type: int, context: Con
     if state is None:
         raise KafkaError(Code.unknown_topic_or_partition, f"No such partition as {ref[0]}-{ref[1]}")
     if _is_content(state, election_type):
-        raise KafkaError(Code.election_not_needed)
+        raise KafkaError(Code.election_not_needed, "Leader election not needed for topic partition.")
     rules = rules_of(image, topic.name, context, election=_ELECTIONS[election_type])
     record = change_record(topic.id, state, changed(state, rules))
     if record is None:
-        raise KafkaError(_FAILED[election_type])
+        raise KafkaError(*_FAILED[election_type])
     return record
 
 

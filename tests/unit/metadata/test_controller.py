@@ -1,63 +1,17 @@
 """The controller's decisions as tables: command in, codes, messages and records out."""
 
 import uuid
-from random import Random
 from typing import Any
 
 import pytest
 from ottla.errors import Code, KafkaError
 from ottla.metadata import commands as ask
-from ottla.metadata.commands import Context, NewPartitions, NewTopic, SettingChange, SettingOperation, TopicRef
-from ottla.metadata.controller import decide
-from ottla.metadata.features import SUPPORTED_FEATURES, initial_feature_records
-from ottla.metadata.image import Image
-from ottla.metadata.state import NO_LEADER, Listener, ResourceType
+from ottla.metadata.commands import NewPartitions, NewTopic, SettingChange, SettingOperation, TopicRef
+from ottla.metadata.features import SUPPORTED_FEATURES
+from ottla.metadata.state import NO_LEADER, ResourceType
+from support.decisions import CLUSTER, Fleet
 
-CLUSTER = "cluster"
 TOPIC, BROKER = ResourceType.TOPIC, ResourceType.BROKER
-
-
-class Fleet:
-    """An image and the decisions made on it, each applied at once."""
-
-    def __init__(self, brokers: int = 1, **settings: Any) -> None:
-        self.random = Random(1)
-        self.settings = settings
-        self.image = Image(CLUSTER)
-        self.image, _ = self.image.apply(initial_feature_records(), version=1, epoch=1)
-        for broker in range(brokers):
-            self.join(broker)
-
-    def context(self) -> Context:
-        return Context(
-            now_ms=0,
-            new_uuid=lambda: uuid.UUID(int=self.random.getrandbits(128), version=4),
-            random=self.random,
-            next_version=self.image.version + 1,
-            supported_features=SUPPORTED_FEATURES,
-            **self.settings,
-        )
-
-    def ask(self, command: ask.Command[Any]) -> Any:
-        decision = decide(self.image, command, self.context())
-        if decision.records:
-            self.image, _ = self.image.apply(decision.records, version=self.image.version + 1, epoch=1)
-        return decision.reply
-
-    def join(self, broker: int, **changes: Any) -> int:
-        fields = {
-            "incarnation": self.context().new_uuid(),
-            "cluster_id": CLUSTER,
-            "listeners": [Listener("PLAINTEXT", "localhost", 9092 + broker)],
-            "log_dirs": [uuid.UUID(int=1000 + broker)],
-            "features": SUPPORTED_FEATURES,
-        }
-        epoch: int = self.ask(ask.RegisterBroker(broker, **{**fields, **changes}))
-        self.ask(ask.UnfenceBroker(broker, epoch))
-        return epoch
-
-    def create(self, *topics: NewTopic, validate_only: bool = False) -> Any:
-        return self.ask(ask.CreateTopics(topics, validate_only=validate_only))
 
 
 def refusal(fleet: Fleet, command: ask.Command[Any]) -> KafkaError:

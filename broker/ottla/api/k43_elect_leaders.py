@@ -1,0 +1,44 @@
+"""ElectLeaders: preferred or unclean election by hand (KIP-183). v1 election type (KIP-460) · v2 flexible."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.partition_results import PartitionOutcome, by_topic, refused
+from ottla.api.registry import api
+from ottla.api.topic_making import submit
+from ottla.errors import Code, KafkaError
+from ottla.metadata.commands import ElectLeaders, PartitionRef
+
+
+@api(key=43, versions=(0, 2))
+async def elect_leaders(request: Any, call: Call) -> Answer:
+    partitions = _asked(request)
+    try:
+        outcomes = await submit(ElectLeaders(request.election_type, partitions), call)
+    except KafkaError as error:
+        return _answer(call, error.code, refused(partitions or (), error))
+    return _answer(call, Code.none, outcomes)
+
+
+def _asked(request: Any) -> list[PartitionRef] | None:
+    """None: everything."""
+    if request.topic_partitions is None:
+        return None
+    return [(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
+
+
+def _answer(call: Call, code: Code, outcomes: Sequence[PartitionOutcome]) -> Answer:
+    return call.reply(
+        error_code=code,
+        replica_election_results=[
+            {
+                "topic": name,
+                "partition_result": [
+                    {"partition_id": each.value[1], "error_code": each.code, "error_message": each.message}
+                    for each in found
+                ],
+            }
+            for name, found in by_topic(outcomes)
+        ],
+    )

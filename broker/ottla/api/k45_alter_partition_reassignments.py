@@ -1,0 +1,44 @@
+"""AlterPartitionReassignments: move partitions between brokers, or cancel that (KIP-455).
+
+v1 may refuse a change of the replication factor (KIP-860).
+"""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.partition_results import by_topic
+from ottla.api.registry import api
+from ottla.api.topic_making import submit
+from ottla.errors import Code, KafkaError
+from ottla.metadata.commands import AlterReassignments, Reassignment
+
+
+@api(key=45, versions=(0, 1))
+async def alter_partition_reassignments(request: Any, call: Call) -> Answer:
+    allowed = request.allow_replication_factor_change
+    wanted = [
+        Reassignment(topic.name, line.partition_index, None if line.replicas is None else tuple(line.replicas))
+        for topic in request.topics
+        for line in topic.partitions
+    ]
+    try:
+        outcomes = await submit(AlterReassignments(wanted, allow_replication_factor_change=allowed), call)
+    except KafkaError as error:
+        return call.reply(
+            allow_replication_factor_change=allowed, error_code=error.code, error_message=error.message, responses=[]
+        )
+    return call.reply(
+        allow_replication_factor_change=allowed,
+        error_code=Code.none,
+        error_message=None,
+        responses=[
+            {
+                "name": name,
+                "partitions": [
+                    {"partition_index": each.value[1], "error_code": each.code, "error_message": each.message}
+                    for each in found
+                ],
+            }
+            for name, found in by_topic(outcomes)
+        ],
+    )

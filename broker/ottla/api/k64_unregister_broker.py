@@ -1,0 +1,18 @@
+"""UnregisterBroker: forget a broker that will not come back (KIP-500)."""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.api.topic_making import submit
+from ottla.errors import Code, KafkaError
+from ottla.metadata.commands import UnregisterBroker
+
+
+@api(key=64, versions=(0, 0))
+async def unregister_broker(request: Any, call: Call) -> Answer:
+    try:
+        await submit(UnregisterBroker(request.broker_id), call)
+    except KafkaError as error:
+        return call.reply(error_code=error.code, error_message=error.message)
+    return call.reply(error_code=Code.none, error_message=None)
