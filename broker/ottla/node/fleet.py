@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ottla.config import BrokerConfig
 from ottla.metadata.rounds import Rounds
 from ottla.metadata.watch import BrokerWatch
-from ottla.node.quorum import QuorumPart, seed_voters
+from ottla.node.quorum import QuorumPart, bracketed, seed_voters
 from ottla.raft.messages import Member
 from ottla.replica.host import ReplicaHost
 from ottla.rpc import replication
@@ -23,7 +23,7 @@ __all__ = ["FleetPart"]
 
 log = logging.getLogger("ottla")
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 EVERY_ADDRESS = "[::]"
 
 
@@ -112,5 +112,5 @@ def _place(config: BrokerConfig) -> tuple[str, int]:
     given = "ottla.grpc.port" in config.explicit or own is None
     port = config["ottla.grpc.port"] if given or own is None else own.port
     if own is not None:
-        return own.host, port
-    return (config.advertised[0].host if config.advertised else "localhost"), port
+        return bracketed(own.host), port
+    return bracketed(config.advertised[0].host if config.advertised else "localhost"), port

@@ -15,7 +15,7 @@ from ottla.metadata.features import SUPPORTED_FEATURES
 from ottla.node.brokering import BrokerPart
 from ottla.node.foundation import Foundation
 from ottla.node.membership import FleetMembership, LoneMembership, Membership
-from ottla.node.quorum import QuorumPart
+from ottla.node.quorum import QuorumPart, seed_voters
 from ottla.raft.messages import Member
 from ottla.storage.folder_names import TopicPartition
 from ottla.system import System
@@ -50,6 +50,7 @@ class Node:
             raise
 
     async def _start(self) -> None:
+        seed_voters(self.config)  # what does not fit together is refused before anything is touched
         if "broker" in self.config.roles:
             self._broker = BrokerPart(self.config, self.system)
             self.ports = self._broker.ports

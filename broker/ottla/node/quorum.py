@@ -17,7 +17,7 @@ from ottla.raft.store import RaftStore
 from ottla.replica.settings import LiveSettings
 from ottla.system import System
 
-__all__ = ["QuorumPart", "seed_voters"]
+__all__ = ["QuorumPart", "bracketed", "seed_voters"]
 
 log = logging.getLogger("ottla")
 
@@ -27,7 +27,7 @@ HEARTBEATS_PER_TIMEOUT = 8
 
 def seed_voters(config: BrokerConfig) -> Voters:
     """The voters of an empty metadata log; one that has entries knows its own."""
-    named = tuple(Voter(v.id, endpoint=f"{v.host}:{v.port}") for v in config.voters)
+    named = tuple(Voter(v.id, endpoint=f"{bracketed(v.host)}:{v.port}") for v in config.voters)
     votes = any(voter.id == config.node_id for voter in named)
     if named and votes != ("controller" in config.roles):
         problem = "has not the role controller, but is among" if votes else "has the role controller, but is not among"
@@ -36,6 +36,10 @@ def seed_voters(config: BrokerConfig) -> Voters:
     if not named and "controller" not in config.roles:
         raise Refusal("a broker without the role controller needs controller.quorum.voters to find the quorum")
     return named or (Voter(config.node_id),)
+
+
+def bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 class QuorumPart:

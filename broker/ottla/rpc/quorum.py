@@ -27,6 +27,7 @@ __all__ = ["QuorumTransport"]
 log = logging.getLogger("ottla.quorum")
 
 SNAPSHOT_BYTES_MAX = 2 << 30
+REFUSALS_NOTED_MAX = 100
 
 
 class QuorumTransport:
@@ -40,6 +41,7 @@ class QuorumTransport:
         self._driver: RaftDriver | None = None
         self._peers: dict[int, Peer] = {}
         self._told: dict[int, str] = {}  # addresses by hello and hint, newer than the log's
+        self._refused: dict[str, str] = {}  # endpoints and why
         self._connected: dict[int, list[bytes]] = {}  # incarnations of nodes that have streams to us
 
     def attach(self, driver: RaftDriver) -> None:
@@ -107,12 +109,19 @@ class QuorumTransport:
         connected = {node: incarnations[-1] for node, incarnations in self._connected.items()}
         problem = refusal(hello, self._own, connected)
         if problem is not None:
-            log.error("refused: %s", problem)
+            self._note_refusal(hello.endpoint, problem)
             await context.abort(
                 grpc.StatusCode.FAILED_PRECONDITION, f"refused by node {self._own.member.id}: {problem}"
             )
+        self._refused.pop(hello.endpoint, None)
         self._learn(hello.node_id, hello.endpoint)
         return pb.Welcome(version=common_version(self._own.versions, (hello.version_min, hello.version_max)) or 0)
+
+    def _note_refusal(self, endpoint: str, problem: str) -> None:
+        """It will knock again and again: a line when something changed."""
+        if self._refused.get(endpoint) != problem and len(self._refused) < REFUSALS_NOTED_MAX:
+            self._refused[endpoint] = problem
+            log.error("refused: %s", problem)
 
     @contextmanager
     def _connection(self, hello: pb.Hello) -> Any:

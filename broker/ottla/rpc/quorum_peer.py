@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
+import grpc
 import grpc.aio
 
 from ottla.pb import quorum_pb2 as pb
@@ -22,12 +23,8 @@ log = logging.getLogger("ottla.quorum")
 # Raft tolerates loss: the oldest of more than these is dropped.
 QUEUED_MESSAGES_MAX = 256
 WELCOME_SECONDS_MAX = 5.0
-RETRY_SECONDS = 0.1
+RETRY_SECONDS, RETRY_REFUSED_SECONDS = 0.1, 1.0
 SNAPSHOT_SECONDS_MAX = 600.0
-
-
-class Refused(Exception):
-    """The other node says why."""
 
 
 class Peer:
@@ -82,11 +79,15 @@ class Peer:
     async def _try(self, address: str) -> None:
         call = QuorumStub(self._channels.to(address)).Exchange(None)
         call.add_done_callback(lambda _: self._wake.set())
+        refused = False
         try:
             await self._greet(call)
             await self._converse(call)
             self._note(await call.details() or "the stream ended", address)
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError, TimeoutError, Refused) as error:
+        except grpc.aio.AioRpcError as error:
+            refused = error.code() is grpc.StatusCode.FAILED_PRECONDITION
+            self._note(_reason(error), address, level=logging.ERROR if refused else logging.WARNING)
+        except (asyncio.InvalidStateError, TimeoutError) as error:
             self._note(_reason(error), address)
         except asyncio.CancelledError:
             if self._closing:  # otherwise it is gRPC's word for a call that ended
@@ -96,13 +97,12 @@ class Peer:
             call.cancel()
         if await nobody_listens(address):
             self._on_gone(self._node_id)
-        await asyncio.sleep(RETRY_SECONDS)
+        await asyncio.sleep(RETRY_REFUSED_SECONDS if refused else RETRY_SECONDS)
 
     async def _greet(self, call: "grpc.aio.StreamStreamCall[pb.QuorumFrame, pb.Welcome]") -> None:
         async with asyncio.timeout(WELCOME_SECONDS_MAX):
             await call.write(pb.QuorumFrame(hello=hello_to(self._node_id, self._own)))
-            if not isinstance(await call.read(), pb.Welcome):
-                raise Refused(await call.details())
+            await call.read()
         self._note("", "")
 
     async def _converse(self, call: "grpc.aio.StreamStreamCall[pb.QuorumFrame, pb.Welcome]") -> None:
@@ -113,10 +113,10 @@ class Peer:
                 await call.write(pb.QuorumFrame(message=message))
             await self._wake.wait()
 
-    def _note(self, trouble: str, address: str) -> None:
+    def _note(self, trouble: str, address: str, level: int = logging.WARNING) -> None:
         """A line when something changed, not one per attempt."""
         if trouble and trouble != self._trouble:
-            log.warning("node %d at %s: %s", self._node_id, address, trouble)
+            log.log(level, "node %d at %s: %s", self._node_id, address, trouble)
         elif self._trouble and not trouble:
             log.info("node %d can be reached again", self._node_id)
         self._trouble = trouble
@@ -145,6 +145,4 @@ class Peer:
 def _reason(error: Exception) -> str:
     if isinstance(error, grpc.aio.AioRpcError):
         return error.details() or error.code().name
-    if isinstance(error, Refused):
-        return str(error)
     return "does not answer" if isinstance(error, TimeoutError) else "the stream broke"

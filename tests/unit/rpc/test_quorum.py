@@ -1,0 +1,186 @@
+"""Raft drivers over real gRPC on loopback: elections, snapshots larger than a message, strangers at the door."""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+from ottla.raft.core import RaftConfig
+from ottla.raft.driver import RaftDriver, SnapshotLimits
+from ottla.raft.messages import Entry, EntryKind, Member, Snapshot, Voter
+from ottla.raft.store import RaftStore
+from ottla.rpc.channels import Channels
+from ottla.rpc.greeting import Identity
+from ottla.rpc.quorum import QuorumTransport
+from ottla.rpc.quorum_messages import SNAPSHOT_PART_BYTES
+from ottla.rpc.server import RpcServer
+from ottla.system import System
+
+WORD = b"w" * (SNAPSHOT_PART_BYTES // 4)
+
+
+class Words:
+    def __init__(self) -> None:
+        self.words: list[bytes] = []
+        self.restored = 0
+
+    def apply(self, entries: Sequence[Entry]) -> None:
+        self.words += [entry.data for entry in entries if entry.kind is EntryKind.DATA]
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self.words = snapshot.data.split(b" ")
+        self.restored += 1
+
+    def capture(self) -> Callable[[], bytes]:
+        return lambda words=list(self.words): b" ".join(words)  # type: ignore[misc]
+
+    def leadership(self, *, leads: bool) -> None:
+        pass
+
+
+class OneNode:
+    """A driver, its transport and its server, for one life."""
+
+    def __init__(self, node: int, place: "Place", *, cluster_id: str = "c", directory: int | None = None) -> None:
+        system = System()
+        member = Member(node, uuid.UUID(int=directory or node + 1))
+        address = f"127.0.0.1:{place.ports[node]}"
+        self.gone: list[int] = []
+        self.server = RpcServer("127.0.0.1", place.ports[node])
+        self.channels = Channels()
+        identity = Identity(cluster_id=cluster_id, member=member, incarnation=system.new_uuid(), endpoint=address)
+        self.transport = QuorumTransport(identity, channels=self.channels, seed=place.seed, on_gone=self._on_gone)
+        self.words = Words()
+        self.driver = RaftDriver(
+            RaftConfig(member=member, election_timeout_s=1.0, heartbeat_s=0.1, entries_kept=1),
+            store=RaftStore(system.disk, str(place.folder / f"{cluster_id}-{node}-{directory}")),
+            system=system,
+            machine=self.words,
+            seed=place.seed,
+            transport=self.transport,
+            snapshot_limits=SnapshotLimits(entries_max=8),
+        )
+
+    def _on_gone(self, node: int) -> None:
+        self.gone.append(node)
+        self.driver.leader_gone(node)
+
+    async def start(self) -> "OneNode":
+        await self.driver.start()
+        self.transport.attach(self.driver)
+        self.transport.serve(self.server)
+        await self.server.start()
+        return self
+
+    async def stop(self) -> None:
+        await self.driver.stop()
+        await self.transport.close()
+        await self.server.stop()
+        await self.channels.close()
+
+
+class Place:
+    """Where nodes 0, 1, … live; the first `voters` of them vote."""
+
+    def __init__(self, folder: Path, *, nodes: int, voters: int) -> None:
+        from support.ports import free_port
+
+        self.folder = folder
+        self.ports = [free_port() for _ in range(nodes)]
+        self.seed = tuple(Voter(node, endpoint=f"127.0.0.1:{self.ports[node]}") for node in range(voters))
+
+
+def run(scene: Awaitable[None]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(60):
+            await scene
+
+    asyncio.run(limited())
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    while not is_so():
+        await asyncio.sleep(0.01)
+
+
+async def leader_among(nodes: Sequence[OneNode]) -> OneNode:
+    await until(lambda: any(node.driver.leads for node in nodes))
+    return next(node for node in nodes if node.driver.leads)
+
+
+def test_three_nodes_elect_commit_and_go_on_without_the_leader(tmp_path: Path) -> None:
+    async def scene() -> None:
+        place = Place(tmp_path, nodes=3, voters=3)
+        nodes = [await OneNode(node, place).start() for node in range(3)]
+        leader = await leader_among(nodes)
+        await leader.driver.propose([b"one"])
+        others = [node for node in nodes if node is not leader]
+        await until(lambda: all(node.words.words == [b"one"] for node in others))
+        await leader.stop()
+        successor = await leader_among(others)
+        await successor.driver.propose([b"two"])
+        await until(lambda: all(node.words.words == [b"one", b"two"] for node in others))
+        assert all(leader.driver.raft.member.id in node.gone for node in others)
+        for node in others:
+            await node.stop()
+
+    run(scene())
+
+
+def test_an_observer_that_comes_late_gets_a_snapshot_of_many_messages(tmp_path: Path) -> None:
+    async def scene() -> None:
+        place = Place(tmp_path, nodes=2, voters=1)
+        voter = await OneNode(0, place).start()
+        await leader_among([voter])
+        for _ in range(20):
+            await voter.driver.propose([WORD])
+        await until(lambda: voter.driver.raft.log.snapshot.index > 8)
+        assert len(voter.driver.raft.log.snapshot.data) > 2 * SNAPSHOT_PART_BYTES
+        observer = await OneNode(1, place).start()
+        await until(lambda: len(observer.words.words) == 20)
+        assert observer.words.restored == 1
+        assert [state.id for state in voter.driver.describe().observers] == [1]
+        await observer.stop()
+        await voter.stop()
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("stranger", "words"),
+    [
+        ({"cluster_id": "other"}, "belongs to cluster other, node 0 to cluster c"),
+        ({"directory": 77, "node": 1}, "node id 1 is taken by a node that is connected"),
+    ],
+    ids=["cluster", "duplicate"],
+)
+def test_strangers_are_refused_with_a_line_on_both_sides(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, stranger: dict[str, object], words: str
+) -> None:
+    async def scene() -> None:
+        place = Place(tmp_path, nodes=3, voters=2)
+        nodes = [await OneNode(node, place).start() for node in range(2)]
+        leader = await leader_among(nodes)
+        await leader.driver.propose([b"one"])
+        await until(lambda: all(node.words.words for node in nodes))
+        intruder = await _intruder(place, **stranger)  # type: ignore[arg-type]
+        await until(lambda: sum(words in record.getMessage() for record in caplog.records) >= 2)
+        assert intruder.words.words == []
+        for node in (intruder, *nodes):
+            await node.stop()
+
+    caplog.set_level(logging.INFO, "ottla.quorum")
+    run(scene())
+    lines = [record.getMessage() for record in caplog.records if words in record.getMessage()]
+    assert any(line.startswith("refused: ") for line in lines)
+    assert any("refused by node 0: " in line for line in lines)
+
+
+async def _intruder(place: Place, *, node: int = 2, cluster_id: str = "c", directory: int | None = None) -> OneNode:
+    """Listens on the third port, whatever id it claims."""
+    elsewhere = Place(place.folder, nodes=0, voters=0)
+    elsewhere.ports = [*place.ports[:node], place.ports[2]]
+    elsewhere.seed = place.seed[:1]
+    return await OneNode(node, elsewhere, cluster_id=cluster_id, directory=directory).start()
