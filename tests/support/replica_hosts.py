@@ -36,7 +36,6 @@ from ottla.storage.directory import claim_all
 from ottla.storage.files import FileCache
 from ottla.storage.worker import ProcessWorker
 from ottla.system import System
-
 from support.logs import make_batch
 
 CLUSTER = "cluster"

@@ -9,6 +9,7 @@ from ottla.api.call import Answer
 from ottla.api.fetch_sessions import Wanted
 from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
+from ottla.replica.nearest import LEADER, nearest
 from ottla.replica.partition import Partition
 from ottla.wire.fetch_response import Fetched
 
@@ -29,22 +30,34 @@ class Reading:
     answers: list[tuple[Wanted, Fetched]] = field(default_factory=list)
     size_bytes: int = 0
     is_final: bool = False
-    """An error or a divergence: the client should hear of it at once."""
+    """An error, a divergence or a nearer replica: the client should hear of it at once."""
     cold: bool = False
     """Some of it is not in memory: read again with `read_cold`."""
 
 
 class Plan:
-    """One fetch request, readable again and again while it waits."""
+    """One fetch request, readable again and again while it waits.
+
+    `from_leader_only`: a client too old to be sent to a follower. `rack`: where the client would rather read.
+    """
 
     def __init__(
-        self, *, wanted: list[Wanted], size_bytes_max: int, read_committed: bool, replicas: ReplicaHost
+        self,
+        *,
+        wanted: list[Wanted],
+        size_bytes_max: int,
+        read_committed: bool,
+        replicas: ReplicaHost,
+        from_leader_only: bool = False,
+        rack: str = "",
     ) -> None:
         self.wanted = wanted
         self.last_size_bytes = 0
         self._size_bytes_max = size_bytes_max
         self._read_committed = read_committed
         self._replicas = replicas
+        self._from_leader_only = from_leader_only
+        self._rack = rack
 
     @property
     def partitions(self) -> list[Partition]:
@@ -78,7 +91,7 @@ class Plan:
             partition = self._replicas.require(wanted.topic, wanted.index)
             fetched = self._prepare(partition, wanted)
             span = self._span(partition, wanted, reading)
-            if span is not None and fetched.diverging is None:
+            if span is not None and fetched.diverging is None and fetched.preferred_read_replica == LEADER:
                 records = partition.read(**span)
                 if records is None:
                     reading.cold = True
@@ -87,7 +100,7 @@ class Plan:
                     reading.size_bytes += len(records)
         except KafkaError as error:
             fetched = self._failure(wanted, error)
-        reading.is_final |= bool(fetched.error_code or fetched.diverging)
+        reading.is_final |= bool(fetched.error_code or fetched.diverging or fetched.preferred_read_replica != LEADER)
         return fetched
 
     async def _read_one_cold(self, wanted: Wanted, reading: Reading) -> Fetched:
@@ -104,7 +117,10 @@ class Plan:
 
     def _prepare(self, partition: Partition, wanted: Wanted) -> Fetched:
         """The answer without records: offsets, and the checks of epochs and range."""
-        partition.require_leader(wanted.leader_epoch)
+        if self._from_leader_only:
+            partition.require_leader(wanted.leader_epoch)
+        else:
+            partition.require_epoch(wanted.leader_epoch)
         log = partition.log
         if not log.start_offset <= wanted.offset <= partition.high_watermark:
             self._refuse_offset(partition, wanted)
@@ -115,7 +131,11 @@ class Plan:
             log_start_offset=log.start_offset,
             aborted=() if self._read_committed else None,
             diverging=self._diverging(partition, wanted),
+            preferred_read_replica=self._preferred(partition, wanted.offset) if self._rack else LEADER,
         )
+
+    def _preferred(self, partition: Partition, offset: int) -> int:
+        return nearest(partition, offset=offset, rack=self._rack, image=self._replicas.image)
 
     def _refuse_offset(self, partition: Partition, wanted: Wanted) -> None:
         if wanted.offset > partition.log.end_offset or wanted.offset < partition.log.start_offset:

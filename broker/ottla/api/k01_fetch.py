@@ -13,9 +13,11 @@ from ottla.api.fetch_sessions import FINAL_EPOCH, Session, Wanted
 from ottla.api.fetching import DelayedFetch, Plan, Reading
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
+from ottla.replica.nearest import RACK_AWARE
 from ottla.wire.fetch_response import Fetched, encode
 
 READ_COMMITTED = 1
+FOLLOWERS_SINCE = 11
 
 
 @api(key=1, versions=(4, 18))
@@ -29,6 +31,8 @@ def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer]:
         size_bytes_max=min(request.max_bytes, call.node.config["fetch.max.bytes"]),
         read_committed=request.isolation_level == READ_COMMITTED,
         replicas=call.node.replicas,
+        from_leader_only=call.version < FOLLOWERS_SINCE,
+        rack=_rack(request, call) if call.version >= FOLLOWERS_SINCE else "",
     )
     reading = plan.read()
     if reading.cold:
@@ -39,6 +43,13 @@ def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer]:
         plan, lambda found: _answer(session, found, call), size_bytes_min=request.min_bytes, wait_ms=request.max_wait
     )
     return delayed.answer
+
+
+def _rack(request: Any, call: Call) -> str:
+    """The client's, if this broker is told to care."""
+    selector: str | None = call.node.config["replica.selector.class"]
+    wanted: str = request.rack_id or ""
+    return wanted if selector is not None and selector.rpartition(".")[2] == RACK_AWARE else ""
 
 
 def _session(request: Any, call: Call) -> Session:

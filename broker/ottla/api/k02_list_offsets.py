@@ -53,6 +53,7 @@ async def _lookup(partition: Partition, timestamp: int, request: Any, call: Call
     log = partition.log
     end = _readable_end(partition, request)
     if timestamp == LATEST:
+        _require_settled(partition, request)
         return TimestampOffset(end, -1, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return TimestampOffset(log.start_offset, -1, log.epochs.epoch_for_offset(log.start_offset))
@@ -64,7 +65,21 @@ async def _lookup(partition: Partition, timestamp: int, request: Any, call: Call
         found = await call.node.system.threads.run(log.max_timestamp)
     else:
         found = await call.node.system.threads.run(log.offset_for_timestamp, timestamp)
-    return found if found is not None and found.offset < end else UNKNOWN
+    if found is not None and found.offset < end:
+        return found
+    _require_settled(partition, request)
+    return UNKNOWN
+
+
+def _require_settled(partition: Partition, request: Any) -> None:
+    """A new leader does not know yet what is committed: an end told now could go back (KIP-207)."""
+    view = partition.view
+    if request.replica_id == CONSUMER and view is not None and not view.is_settled:
+        raise KafkaError(
+            Code.offset_not_available,
+            f"{partition}: the high watermark {view.high_watermark} has not reached the start of leader epoch "
+            f"{partition.leader_epoch} at {view.epoch_start}",
+        )
 
 
 def _readable_end(partition: Partition, request: Any) -> int:

@@ -1,4 +1,4 @@
-"""DeleteRecords: raise the log start offset (KIP-107). v2 flexible."""
+"""DeleteRecords: raise the log start offset on all living replicas (KIP-107). v2 flexible."""
 
 import asyncio
 from typing import Any
@@ -15,14 +15,16 @@ async def delete_records(request: Any, call: Call) -> Answer:
     topics = [
         {
             "name": topic.name,
-            "partitions": await asyncio.gather(*(_line(topic.name, p, call) for p in topic.partitions)),
+            "partitions": await asyncio.gather(
+                *(_line(topic.name, p, request.timeout, call) for p in topic.partitions)
+            ),
         }
         for topic in request.topics
     ]
     return call.reply(topics=topics)
 
 
-async def _line(topic: str, part: Any, call: Call) -> dict[str, int]:
+async def _line(topic: str, part: Any, timeout_ms: int, call: Call) -> dict[str, int]:
     try:
         partition = call.node.replicas.require(topic, part.partition_index)
         partition.require_leader()
@@ -30,12 +32,16 @@ async def _line(topic: str, part: Any, call: Call) -> dict[str, int]:
         offset = partition.high_watermark if part.offset == TO_THE_END else part.offset
         if not 0 <= offset <= partition.high_watermark:
             raise KafkaError(Code.offset_out_of_range)
-        await partition.delete_before(offset)
+        partition.delete_before(offset)
+        if (deleted := partition.deleted_everywhere(offset)) is not None:
+            await asyncio.wait_for(deleted, timeout_ms / 1000)
+    except TimeoutError:
+        return {"partition_index": part.partition_index, "low_watermark": -1, "error_code": Code.request_timed_out}
     except KafkaError as error:
         return {"partition_index": part.partition_index, "low_watermark": -1, "error_code": error.code}
     return {
         "partition_index": part.partition_index,
-        "low_watermark": partition.log.start_offset,
+        "low_watermark": partition.low_watermark,
         "error_code": Code.none,
     }
 

@@ -23,7 +23,9 @@ log = logging.getLogger("ottla.replica")
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 1.0
 
-FOLLOWED_ELSEWHERE = frozenset({Code.fenced_leader_epoch, Code.unknown_leader_epoch, Code.not_leader_or_follower})
+BEHIND = frozenset(
+    {Code.fenced_leader_epoch, Code.unknown_leader_epoch, Code.not_leader_or_follower, Code.unknown_topic_or_partition}
+)
 """What a leader says while one of the two has not heard of a change yet: no reason to worry anybody."""
 
 
@@ -81,10 +83,11 @@ class LeaderLink:
         self._acks.pop(slot, None)
 
     def brokers_changed(self) -> None:
-        """The leader may live elsewhere, or this broker may have registered anew."""
-        if self._said_hello is not None and self._said_hello != self._hello():
-            self._said_hello = self._hello()
-            self._say(self._said_hello)
+        """This broker may have registered anew: the leader has to know its new epoch."""
+        hello = self._hello()
+        if self._stream is not None and self._said_hello != hello:
+            self._said_hello = hello
+            self._say(hello)
 
     async def stop(self) -> None:
         for partition in list(self._partitions):
@@ -138,6 +141,7 @@ class LeaderLink:
     async def _copy(self, stream: Stream) -> None:
         self._stream = stream
         self._received_bytes, self._last_slot = 0, STREAM_SLOT
+        self.brokers_changed()  # since the greeting
         for partition in self._partitions:
             self._state(partition)
         sending = asyncio.ensure_future(self._send_all(stream))
@@ -226,9 +230,7 @@ class LeaderLink:
                 self._awake.set()
             case frames.Watermarks(items):
                 for slot, high_watermark, start in items:
-                    if (partition := self._current(slot)) is not None:
-                        copying.take_watermark(partition, high_watermark=high_watermark, start=start)
-                        self._acknowledge(partition)
+                    self._take_watermark(slot, high_watermark=high_watermark, start=start)
             case frames.Diverged(slot):
                 self._cut(slot, lambda partition: copying.cut(partition, frame))
             case frames.StartAt(slot, _, start):
@@ -243,6 +245,14 @@ class LeaderLink:
         partition = self._slots.get(slot)
         is_followed = partition is not None and not partition.is_leader and partition.leader_id == self.leader_id
         return partition if is_followed else None
+
+    def _take_watermark(self, slot: int, *, high_watermark: int, start: int) -> None:
+        partition = self._current(slot)
+        if partition is not None:
+            before = partition.log.start_offset
+            copying.take_watermark(partition, high_watermark=high_watermark, start=start)
+            if partition.log.start_offset != before:
+                self._acknowledge(partition)
 
     def _copy_one(self, entry: frames.Entry, data: memoryview | bytes | bytearray) -> None:
         self._received_bytes += entry.size
@@ -284,7 +294,7 @@ class LeaderLink:
         partition = self._slots.get(slot)
         if partition is None:
             return
-        level = logging.INFO if code in FOLLOWED_ELSEWHERE else logging.ERROR
+        level = logging.INFO if code in BEHIND else logging.ERROR
         log.log(level, "leader %d refuses %s: %s (%s)", self.leader_id, partition, message, code.name)
         self._forget(slot)
         self._again(partition)

@@ -118,6 +118,10 @@ class LeaderView:
         """Every replica is in sync, or about to be."""
         return len(self.maximal) > len(self._followers)
 
+    @property
+    def followers_in_sync(self) -> list[FollowerView]:
+        return [each for each in self._followers.values() if each.id in self.isr]
+
     def follower(self, replica: int) -> FollowerView | None:
         return self._followers.get(replica)
 

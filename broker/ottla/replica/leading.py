@@ -175,7 +175,7 @@ class LeaderStream:
                 log.error("broker %d refuses batches: %s (%s)", self._hello.broker_id, message, Code(code).name)
                 self._forget(number)
             case Hello():
-                self._hello = frame
+                self._registered_anew(frame)
             case _:
                 raise frames.BadFrame(f"{type(frame).__name__} does not come from a follower")
 
@@ -185,6 +185,15 @@ class LeaderStream:
             hello = self._hello
             slot.partition.acked(hello.broker_id, end=end, start=start, broker_epoch=hello.broker_epoch)
             self._host.follower_came_nearer(slot.partition)
+
+    def _registered_anew(self, hello: Hello) -> None:
+        """The same broker with a new epoch: what it has still holds, and may now be enough to be in sync."""
+        self._hello = hello
+        for slot in list(self._slots.values()):
+            view = slot.partition.view
+            follower = view.follower(hello.broker_id) if view is not None else None
+            if follower is not None:
+                self._acked(slot.number, follower.end, follower.start)
 
     def _follow(self, follow: Follow) -> None:
         partition = self._host.find(follow.topic_id, follow.partition)

@@ -72,6 +72,7 @@ class Partition:
         self._lag_max_s = lag_max_s
         self._follower_watermark = max(min(high_watermark, log.end_offset), log.start_offset)
         self._commits = Commits()
+        self._deletions = Commits()  # those who wait for the followers' logs to begin later
         self._flush_task: asyncio.Task[None] | None = None
         self._sealing: asyncio.Future[int] | None = None
         self._on_disk_error = on_disk_error
@@ -134,6 +135,7 @@ class Partition:
 
     def _end_role(self, code: Code) -> None:
         self._commits.fail(Code.not_leader_or_follower)
+        self._deletions.fail(Code.not_leader_or_follower)
         copies, self.copies = self.copies, {}
         for copy in copies.values():
             copy.ended(code)
@@ -178,6 +180,12 @@ class Partition:
         """After a truncation of a follower's log."""
         self._follower_watermark = max(min(self._follower_watermark, self.log.end_offset), self.log.start_offset)
 
+    @property
+    def low_watermark(self) -> int:
+        """Where the log begins on all replicas whose brokers are alive."""
+        start = self.log.start_offset
+        return start if self.view is None else min(start, self.view.low_watermark)
+
     # in-sync replicas
 
     def acked(self, replica: int, *, end: int, start: int, broker_epoch: int) -> None:
@@ -185,6 +193,8 @@ class Partition:
         now = self._system.clock.monotonic()
         if self.view is not None and self.view.acked(replica, end=end, start=start, broker_epoch=broker_epoch, now=now):
             self._watermark_moved()
+        if self._deletions:
+            self._deletions.resolve(self.low_watermark)
 
     def isr_committed(self, state: PartitionState) -> None:
         """The controller says so; ignored when it is older than what is known."""
@@ -202,6 +212,8 @@ class Partition:
         """Time has passed, or brokers came and went."""
         if self.view is not None and self.view.look_again(self._system.clock.monotonic()):
             self._watermark_moved()
+        if self._deletions:
+            self._deletions.resolve(self.low_watermark)
 
     # writing
 
@@ -306,13 +318,17 @@ class Partition:
         finally:
             self._sealing = None
 
-    async def delete_before(self, offset: int) -> None:
-        """DeleteRecords: the log begins at `offset` from now on."""
+    def delete_before(self, offset: int) -> None:
+        """DeleteRecords: the log begins at `offset` from now on, and soon on the followers too."""
         try:
             self.log.advance_start(offset)
         except OSError as error:
             raise self._disk_failure(error) from error
         self._tell_copies()
+
+    def deleted_everywhere(self, offset: int) -> "asyncio.Future[None] | None":
+        """None when no living replica has anything below the offset, else a future for that moment."""
+        return None if self.low_watermark >= offset else self._deletions.wait(offset - 1)
 
     # reading
 

@@ -23,6 +23,7 @@ class ServedStream:
     def __init__(self, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
         self._context = context
         self._task = asyncio.current_task()
+        self.is_closed = False
 
     async def send(self, frame: bytes) -> None:
         try:
@@ -39,8 +40,9 @@ class ServedStream:
 
     def close(self) -> None:
         """Ends the handler, and with it the call."""
-        if self._task is not None and self._task is not asyncio.current_task():
+        if self._task is not None and self._task is not asyncio.current_task() and not self.is_closed:
             self._task.cancel()
+        self.is_closed = True
 
 
 class CalledStream:
@@ -87,7 +89,14 @@ def serve(server: RpcServer, host: ReplicaHost) -> None:
     """Let other brokers copy from this one. Before the server starts."""
 
     async def copy(_: Any, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
-        await host.serve_follower(ServedStream(context))
+        stream = ServedStream(context)
+        try:
+            await host.serve_follower(stream)
+        except asyncio.CancelledError:
+            if not stream.is_closed:
+                raise
+            # A cancelled handler would leave the follower without an answer.
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "closed by the leader")
 
     server.add(SERVICE, {METHOD: grpc.stream_stream_rpc_method_handler(copy)})
 
