@@ -90,7 +90,7 @@ class Peer:
         except (asyncio.InvalidStateError, TimeoutError) as error:
             self._note(_reason(error), address)
         except asyncio.CancelledError:
-            if self._closing:  # otherwise it is gRPC's word for a call that ended
+            if self._closing or _is_cancelled():  # otherwise it is gRPC's word for a call that ended
                 raise
             self._note("the stream broke", address)
         finally:
@@ -140,6 +140,12 @@ class Peer:
         yield pb.SnapshotFrame(hello=hello_to(self._node_id, self._own))
         for frame in snapshot_frames(message):
             yield frame
+
+
+def _is_cancelled() -> bool:
+    """Somebody cancelled this very task: a node that fails ends all of them, and waits for that."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _reason(error: Exception) -> str:
