@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from support.fleet import FleetOf
 from support.fleet_view import PartitionView
 from support.java import java_program, java_tool
-from support.librdkafka import Sent, make_consumer, make_topic, send
+from support.librdkafka import Sent, consumer_settings, make_topic, send
 from support.waiting import eventually
 
 FLEET_SETTINGS = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
@@ -67,8 +67,8 @@ def test_librdkafka_reads_near_by(fleet: FleetOf, led_by_0: str, rack: str, node
         if led_by_0 in topics:
             read_from.append(topics[led_by_0]["partitions"]["0"]["broker"])
 
-    settings = {"client.rack": rack, "statistics.interval.ms": 100, "stats_cb": note, "max.partition.fetch.bytes": 4096}
-    consumer = make_consumer(fleet.bootstrap, **settings)
+    settings = {"client_rack": rack, "statistics_interval_ms": 100, "fetch_message_max_bytes": 4096}
+    consumer = Consumer({**consumer_settings(fleet.bootstrap, **settings), "stats_cb": note})
     consumer.assign([TopicPartition(led_by_0, 0, OFFSET_BEGINNING)])
     try:
         got = 0

@@ -82,10 +82,14 @@ def read(
 
 
 def make_consumer(bootstrap: str, **settings: Any) -> Consumer:
+    return Consumer(consumer_settings(bootstrap, **settings))
+
+
+def consumer_settings(bootstrap: str, **settings: Any) -> dict[str, Any]:
     no_group = {"group.id": "unused", "enable.auto.commit": False}
     # A short wait makes the end of a partition known soon.
     base = {"bootstrap.servers": bootstrap, "enable.partition.eof": True, "check.crcs": True, "fetch.wait.max.ms": 50}
-    return Consumer({**base, **no_group, **dotted(settings)})
+    return {**base, **no_group, **dotted(settings)}
 
 
 def read_to_end(consumer: Consumer) -> list[Message]:

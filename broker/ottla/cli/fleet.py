@@ -60,6 +60,7 @@ to other brokers too. Waits until that is done; Ctrl-C stops waiting, not moving
 """
 
 TEND_S, LOOK_S = 0.2, 1.0
+WIDTH_OF_FILES = 180
 DEFAULT_FOLDER, DEFAULT_PORT = "data", 9092
 commands = typer.Typer(no_args_is_help=True)
 DataDir = Annotated[str, typer.Option(metavar="DIR", help="Where the local fleet lives.")]
@@ -82,7 +83,7 @@ def up(
     with alone(plan):
         refuse_taken_ports(plan)
         keep(plan)
-        _run(plan, Console(highlight=False))
+        _run(plan, _console())
 
 
 @commands.command("status", help="Show brokers, leaders, and whether all partitions are in sync.")
@@ -90,7 +91,7 @@ def status(bootstrap: Bootstrap = None, data_dir: DataDir = DEFAULT_FOLDER) -> N
     client = _client(bootstrap, data_dir)
     fleet = client.describe()
     restartable = {node.id: _verdict(client, node.id) for node in fleet.nodes if "broker" in node.roles}
-    Console(highlight=False).print(render(fleet, restartable=restartable))
+    _console().print(render(fleet, restartable=restartable))
 
 
 @commands.command("drain", help=DRAIN)
@@ -112,6 +113,12 @@ def drain(
         if reply.stuck and len(reply.stuck) >= reply.leaders_left + (reply.replicas_left if all_replicas else 0):
             raise Refusal("; ".join(f"{one.topic}-{one.partition}: {one.reason}" for one in reply.stuck))
         time.sleep(LOOK_S)
+
+
+def _console() -> Console:
+    """Without a terminal there is no width to keep to: a table in a file must not wrap."""
+    terminal = Console(highlight=False)
+    return terminal if terminal.is_terminal else Console(highlight=False, width=WIDTH_OF_FILES)
 
 
 def _client(bootstrap: str | None, data_dir: str) -> ControlClient:
