@@ -17,6 +17,8 @@ def make_context(settings: LiveSettings, **facts: Any) -> Context:
         check_config=check_setting,
         is_list_setting=is_list,
         default_setting=default_text,
+        min_insync_replicas=settings.broker("min.insync.replicas"),
+        unclean_elections=settings.broker("unclean.leader.election.enable"),
         **facts,
     )
 

@@ -52,6 +52,26 @@ def test_uneven_racks_are_even_inside() -> None:
     assert max(inside) - min(inside) <= 2
 
 
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=12), st.integers(1, 3), st.integers())
+def test_growth_in_steps_is_as_even_as_growth_at_once(steps: list[int], factor: int, seed: int) -> None:
+    brokers = [Candidate(number, "abc"[number % 3]) for number in range(5)]
+    random, present = Random(seed), list[tuple[int, ...]]()
+    for more in steps:
+        present += place(brokers, partitions=more, replication_factor=factor, random=random, present=present)
+    leaders = Counter(replicas[0] for replicas in present)
+    counts = [leaders[each.id] for each in brokers]
+    assert max(counts) - min(counts) <= 1
+    assert all(len({replica % 3 for replica in replicas}) == factor for replicas in present), "a rack each"
+
+
+def test_growth_fills_brokers_that_joined_later() -> None:
+    brokers = [Candidate(number) for number in range(4)]
+    present = [(0, 1), (1, 0)] * 3
+    placed = place(brokers, partitions=6, replication_factor=2, random=Random(5), present=present)
+    assert Counter(replicas[0] for replicas in placed) == {2: 3, 3: 3}
+    assert {replica for replicas in placed for replica in replicas} == {2, 3}
+
+
 def test_followers_of_one_leader_are_spread() -> None:
     brokers = [Candidate(number) for number in range(6)]
     placed = place(brokers, partitions=120, replication_factor=2, random=Random(5))

@@ -102,7 +102,7 @@ SETTINGS: tuple[Setting, ...] = (
           doc="Subtract up to this much at random from segment.ms so that partitions do not all roll at once."),
     topic("segment.ms", LONG, 7 * DAY_MS, valid=at_least(1), broker=("log.roll.ms", "log.roll.hours"),
           doc="Start a new segment after this long even if it is small, so that retention can act."),
-    topic("unclean.leader.election.enable", BOOLEAN, False, broker=("unclean.leader.election.enable",), effect="none",
+    topic("unclean.leader.election.enable", BOOLEAN, False, broker=("unclean.leader.election.enable",),
           doc="Let a replica that is out of sync become leader when nobody else is left: available, at the price of "
               "lost records."),
 )
