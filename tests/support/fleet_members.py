@@ -52,6 +52,7 @@ class OttlaMember(OttlaBroker):
     def __init__(self, folder: Path, seat: Seat, settings: Mapping[str, str]) -> None:
         identity = {"cluster.id": seat.cluster_id, "ottla.grpc.port": str(seat.quorum_port)}
         super().__init__(folder, settings=settings, host=seat.host, inside=seat.inside)
+        self.seat = seat
         self.settings = {**seat.settings(self.port), **identity, **self.settings}
 
 

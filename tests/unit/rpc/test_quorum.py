@@ -101,7 +101,7 @@ def run(scene: Awaitable[None]) -> None:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    while not is_so():
+    while not is_so():  # noqa: ASYNC110 (what it waits for has no event)
         await asyncio.sleep(0.01)
 
 

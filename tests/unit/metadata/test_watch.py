@@ -1,0 +1,195 @@
+"""The controller's watch over its brokers, with a clock that the test moves."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from ottla.errors import Code, KafkaError
+from ottla.metadata.active import ActiveController
+from ottla.metadata.commands import Context, CreateTopics, NewTopic, RegisterBroker
+from ottla.metadata.features import SUPPORTED_FEATURES
+from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.watch import SUSPICION_S, BrokerWatch, Heartbeat
+from ottla.raft.core import RaftConfig
+from ottla.raft.driver import RaftDriver
+from ottla.raft.messages import Member, Voter
+from ottla.raft.store import RaftStore
+from ottla.system import System
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
+SESSION_S = 3.0
+# The watch takes a longer step of the clock for a hang of its own process.
+STEP_S = 0.2
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wall_ms(self) -> int:
+        return round(self.now * 1000)
+
+
+class Fleet:
+    def __init__(self, folder: Path) -> None:
+        self.clock = Clock()
+        system = System(clock=self.clock)
+        self.feed = MetadataFeed(CLUSTER)
+        self.driver = RaftDriver(
+            RaftConfig(member=Member(9, uuid.UUID(int=9))),
+            store=RaftStore(system.disk, str(folder)),
+            system=system,
+            machine=self.feed,
+            seed=(Voter(9),),
+        )
+        self.controller = ActiveController(
+            feed=self.feed, driver=self.driver, system=system, node_id=9, context=self._context
+        )
+        self.watch = BrokerWatch(controller=self.controller, feed=self.feed, system=system, session_timeout_s=SESSION_S)
+        self.epochs: dict[int, int] = {}
+
+    def _context(self, **facts: object) -> Context:
+        return Context(live_brokers=self.watch.alive, **facts)  # type: ignore[arg-type]
+
+    async def register(self, broker: int) -> None:
+        directory = uuid.uuid4()
+        command = RegisterBroker(broker, uuid.uuid4(), CLUSTER, [], log_dirs=[directory], features=SUPPORTED_FEATURES)
+        self.epochs[broker] = await self.controller.submit(command)
+
+    async def beat(self, broker: int, *, ready: bool = True, leaving: bool = False, version: int | None = None) -> bool:
+        """Whether the broker may shut down."""
+        seen = self.feed.image.version if version is None else version
+        beat = Heartbeat(broker=broker, epoch=self.epochs[broker], version=seen, ready=ready, wants_shutdown=leaving)
+        return (await self.watch.heartbeat(beat)).may_shut_down
+
+    async def pass_time(self, seconds: float, *, beating: tuple[int, ...]) -> None:
+        """Heartbeats also make the watch look at the clock."""
+        end = self.clock.now + seconds
+        while self.clock.now < end:
+            self.clock.now += STEP_S
+            for broker in beating:
+                await self.beat(broker)
+            await asyncio.sleep(0.001)
+
+    def is_fenced(self, broker: int) -> bool:
+        return self.feed.image.brokers[broker].fenced
+
+    async def until_fenced(self, broker: int) -> None:
+        while not self.is_fenced(broker):  # noqa: ASYNC110 (the image has no event)
+            await asyncio.sleep(0.001)
+
+
+def run(folder: Path, scene: Callable[[Fleet], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        fleet = Fleet(folder)
+        await fleet.driver.start()
+        await fleet.driver.until_leader_known()
+        fleet.watch.start()
+        for broker in (1, 2, 3):
+            await fleet.register(broker)
+            await fleet.beat(broker)
+        async with asyncio.timeout(30):
+            await scene(fleet)
+        await fleet.watch.stop()
+        await fleet.driver.stop()
+
+    asyncio.run(whole())
+
+
+def test_a_broker_is_unfenced_when_it_is_ready_and_has_caught_up(tmp_path: Path) -> None:
+    async def scene(fleet: Fleet) -> None:
+        await fleet.register(4)
+        await fleet.beat(4, ready=False)
+        assert fleet.is_fenced(4)
+        await fleet.beat(4, version=fleet.epochs[4] - 1)
+        assert fleet.is_fenced(4)
+        await fleet.beat(4)
+        assert not fleet.is_fenced(4)
+
+    run(tmp_path, scene)
+
+
+def test_a_silent_broker_is_fenced_and_comes_back_with_a_heartbeat(tmp_path: Path) -> None:
+    async def scene(fleet: Fleet) -> None:
+        await fleet.controller.submit(CreateTopics([NewTopic("t", 3, 3)]))
+        await fleet.pass_time(SESSION_S - 2 * STEP_S, beating=(1, 2))
+        assert not fleet.is_fenced(3)
+        await fleet.pass_time(3 * STEP_S, beating=(1, 2))
+        await fleet.until_fenced(3)
+        assert not fleet.is_fenced(1) and not fleet.is_fenced(2)
+        assert all(state.leader in (1, 2) for state in fleet.feed.image.topics["t"].partitions)
+        await fleet.beat(3)
+        assert not fleet.is_fenced(3)
+
+    run(tmp_path, scene)
+
+
+def test_a_broker_whose_process_ended_is_fenced_at_once(tmp_path: Path) -> None:
+    async def scene(fleet: Fleet) -> None:
+        fleet.watch.process_gone(3)
+        await fleet.pass_time(SUSPICION_S + 2 * STEP_S, beating=(1, 2))
+        await fleet.until_fenced(3)
+
+    run(tmp_path, scene)
+
+
+def test_a_rumour_about_a_broker_that_goes_on_beating_is_ignored(tmp_path: Path) -> None:
+    async def scene(fleet: Fleet) -> None:
+        fleet.watch.process_gone(3)
+        await fleet.pass_time(2 * SUSPICION_S, beating=(1, 2, 3))
+        assert not fleet.is_fenced(3)
+
+    run(tmp_path, scene)
+
+
+def test_nobody_is_fenced_for_what_a_frozen_controller_missed(tmp_path: Path) -> None:
+    async def scene(fleet: Fleet) -> None:
+        fleet.clock.now += 10 * SESSION_S
+        await fleet.beat(1)
+        await asyncio.sleep(0.05)
+        assert not any(fleet.is_fenced(broker) for broker in (1, 2, 3))
+
+    run(tmp_path, scene)
+
+
+def test_a_leaving_broker_waits_until_the_others_know(tmp_path: Path) -> None:
+    async def scene(fleet: Fleet) -> None:
+        await fleet.controller.submit(CreateTopics([NewTopic("t", 3, 3)]))
+        assert not await fleet.beat(1, leaving=True)
+        assert all(state.leader in (2, 3) for state in fleet.feed.image.topics["t"].partitions)
+        assert fleet.feed.image.brokers[1].in_controlled_shutdown and not fleet.is_fenced(1)
+        await fleet.beat(2)
+        assert not await fleet.beat(1, leaving=True)
+        await fleet.beat(3)
+        assert await fleet.beat(1, leaving=True)
+        assert fleet.is_fenced(1)
+        await fleet.register(1)
+
+    run(tmp_path, scene)
+
+
+def test_an_id_is_taken_while_its_session_lives(tmp_path: Path) -> None:
+    async def scene(fleet: Fleet) -> None:
+        with pytest.raises(KafkaError) as refused:
+            await fleet.register(3)
+        assert refused.value.code is Code.duplicate_broker_registration
+        await fleet.pass_time(SESSION_S + 2 * STEP_S, beating=(1, 2))
+        await fleet.until_fenced(3)
+        await fleet.register(3)
+
+    run(tmp_path, scene)
+
+
+def test_a_broker_of_an_earlier_life_must_register_again(tmp_path: Path) -> None:
+    async def scene(fleet: Fleet) -> None:
+        fleet.epochs[2] -= 1
+        with pytest.raises(KafkaError) as refused:
+            await fleet.beat(2)
+        assert refused.value.code is Code.stale_broker_epoch
+
+    run(tmp_path, scene)
