@@ -43,7 +43,14 @@ def pause(fleet: FleetOf, victim: int, chance: random.Random) -> None:
     fleet.resume(victim)
 
 
-def slow(fleet: FleetOf, victim: int, chance: random.Random) -> None:
+def slow_disk(fleet: FleetOf, victim: int, chance: random.Random) -> None:
+    """Its writes and syncs take long; it may fall out of sync or be thought dead."""
+    fleet.slow_disk(victim)
+    time.sleep(chance.uniform(*OUTAGE_S))
+    fleet.fast_disk(victim)
+
+
+def slow_machine(fleet: FleetOf, victim: int, chance: random.Random) -> None:
     for _ in range(SLOW_BURSTS):
         fleet.pause(victim)
         time.sleep(SLOW_PAUSE_S)
@@ -107,7 +114,8 @@ FAULTS: dict[str, Fault] = {
     "rolling restart": rolling_restart,
     "kill all": kill_all,
     "deaf": deaf,
-    "slow": slow,
+    "slow disk": slow_disk,
+    "slow machine": slow_machine,
     "dumb": dumb,
     "one link": one_link,
 }

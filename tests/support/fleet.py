@@ -10,13 +10,18 @@ from support.fleet_view import PartitionView, View, newest, view_of
 from support.genuine import new_cluster_id
 from support.ports import free_port
 from support.process import BrokerProcess
+from support.slow_disk import slowed_while
 from support.waiting import eventually
 
 RACKS = ("a", "b", "c")
 
 
 class FleetOf:
-    """Node ids are 0, 1, 2, … as the racks are given. With `disk_mb` (cells only) each has a disk of that size."""
+    """Node ids are 0, 1, 2, … as the racks are given.
+
+    In cells brokers can be cut off from each other; there `disk_mb` gives each a disk of that size, which can be made
+    slow and full.
+    """
 
     def __init__(
         self,
@@ -85,6 +90,13 @@ class FleetOf:
         if self.cells is not None:
             self.cells.mend_all()
 
+    def slow_disk(self, broker: int) -> None:
+        assert self.cells is not None, "only a cell's disk can be slow"
+        self._slow_flag(broker).touch()
+
+    def fast_disk(self, broker: int) -> None:
+        self._slow_flag(broker).unlink()
+
     def views(self, topics: Sequence[str] | None = None) -> list[View]:
         """Of the brokers that answer."""
         asked = [m for i, m in enumerate(self.members) if m.running and i not in self._paused]
@@ -126,13 +138,18 @@ class FleetOf:
         views = self.views([])
         return set.intersection(*(set(view.brokers) for view in views)) if views else set()
 
+    def _inside(self, broker: int) -> tuple[str, ...]:
+        if self.cells is None:
+            return ()
+        return (*self.cells.cells[broker].enter, *slowed_while(self._slow_flag(broker)))
+
+    def _slow_flag(self, broker: int) -> Path:
+        return self.folder / f"broker-{broker}-is-slow"
+
     def _seats(self, racks: Sequence[str]) -> list[Seat]:
         cells = self.cells.cells if self.cells is not None else []
         hosts = [cell.host for cell in cells] or ["127.0.0.1"] * len(racks)
         ports = [free_port() for _ in racks]
         voters = ",".join(f"{i}@{host}:{port}" for i, (host, port) in enumerate(zip(hosts, ports, strict=True)))
         cluster_id = new_cluster_id()
-        return [
-            Seat(i, rack, hosts[i], ports[i], cluster_id, voters, tuple(cells[i].enter) if cells else ())
-            for i, rack in enumerate(racks)
-        ]
+        return [Seat(i, rack, hosts[i], ports[i], cluster_id, voters, self._inside(i)) for i, rack in enumerate(racks)]

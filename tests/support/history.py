@@ -9,9 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
+OFFSET_UNKNOWN = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Send:
-    """One record handed to a producer, in the order of handing over. `offset` is None while not acknowledged."""
+    """One record handed to a producer, in the order of handing over.
+
+    `offset` is None while not acknowledged, and OFFSET_UNKNOWN when it was without saying where.
+    """
 
     producer: str
     partition: int

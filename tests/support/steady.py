@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 
 from confluent_kafka import KafkaError, Message, Producer
-from support.history import Send
+from support.history import OFFSET_UNKNOWN, Send
 from support.java import program_command
 
 PARTITIONS = 2
@@ -116,7 +116,8 @@ class SteadyLibrdkafka(SteadyProducer):
     def _send(self, number: int) -> None:
         def report(error: KafkaError | None, message: Message) -> None:
             if error is None:
-                self._offsets[number] = message.offset()
+                offset = message.offset()  # None after a retry that the broker knew and whose place it had forgotten
+                self._offsets[number] = OFFSET_UNKNOWN if offset is None else offset
                 self._heard()
             else:
                 self._error = error

@@ -1,7 +1,7 @@
 """The checker finds what it is there to find: hand-made bad histories."""
 
 import pytest
-from support.history import Read, Send, anomalies, polled_anomalies
+from support.history import OFFSET_UNKNOWN, Read, Send, anomalies, polled_anomalies
 
 GOOD_SENDS = [
     Send("p", 0, b"a", 0),
@@ -46,6 +46,12 @@ def test_bad_reads(reads: list[Read], expected: set[str]) -> None:
 
 def test_two_values_at_one_offset() -> None:
     assert "inconsistent-offsets" in kinds(GOOD_SENDS, [*GOOD_READS, Read(0, 2, b"e")])
+
+
+def test_acknowledged_without_a_place() -> None:
+    somewhere = [*GOOD_SENDS, Send("p", 1, b"f", OFFSET_UNKNOWN)]
+    assert anomalies(somewhere, [*GOOD_READS, Read(1, 1, b"f")]) == []
+    assert kinds(somewhere, GOOD_READS) == {"lost-write"}
 
 
 # What a consumer got while faults were on, against GOOD_READS as the log afterwards.

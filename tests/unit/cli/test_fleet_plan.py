@@ -1,0 +1,61 @@
+"""A local fleet's plan: ports, folders, settings, and the cluster id that stays."""
+
+from pathlib import Path
+
+import pytest
+from ottla.cli.fleet_plan import FleetPlan, check_settings, keep, kept_control_addresses, make_plan
+from ottla.errors import Refusal
+
+
+def plan(folder: Path, *, count: int = 3, racks: tuple[str, ...] = ("a", "b", "c"), **settings: str) -> FleetPlan:
+    return make_plan(str(folder), count=count, racks=racks, port=19092, settings=settings)
+
+
+def test_each_broker_has_its_place(tmp_path: Path) -> None:
+    made = plan(tmp_path)
+    assert [(b.id, b.rack, b.port, b.grpc_port) for b in made.brokers] == [
+        (0, "a", 19092, 19192),
+        (1, "b", 19093, 19193),
+        (2, "c", 19094, 19194),
+    ]
+    assert made.bootstrap == "127.0.0.1:19092,127.0.0.1:19093,127.0.0.1:19094"
+    assert {b.settings["controller.quorum.voters"] for b in made.brokers} == {
+        "0@127.0.0.1:19192,1@127.0.0.1:19193,2@127.0.0.1:19194"
+    }
+    assert [b.pid_file for b in made.brokers] == [f"{tmp_path}/broker-{n}/ottla.pid" for n in range(3)]
+    check_settings(made)
+
+
+def test_the_settings_given_win(tmp_path: Path) -> None:
+    made = plan(tmp_path, **{"offsets.topic.replication.factor": "2"})
+    assert {b.settings["offsets.topic.replication.factor"] for b in made.brokers} == {"2"}
+    assert "offsets.topic.replication.factor=2" in made.brokers[0].arguments()
+
+
+@pytest.mark.parametrize(("count", "factor", "min_isr"), [(1, "1", "1"), (2, "2", "2"), (5, "3", "2")])
+def test_internal_topics_fit_the_fleet(tmp_path: Path, count: int, factor: str, min_isr: str) -> None:
+    settings = plan(tmp_path, count=count, racks=()).brokers[0].settings
+    assert settings["transaction.state.log.replication.factor"] == factor
+    assert settings["transaction.state.log.min.isr"] == min_isr
+    assert "broker.rack" not in settings
+
+
+def test_the_cluster_id_stays(tmp_path: Path) -> None:
+    first = plan(tmp_path)
+    assert plan(tmp_path).cluster_id != first.cluster_id, "nothing was kept yet"
+    keep(first)
+    assert plan(tmp_path).cluster_id == first.cluster_id
+    assert kept_control_addresses(str(tmp_path)) == ["127.0.0.1:19192", "127.0.0.1:19193", "127.0.0.1:19194"]
+
+
+def test_another_size_is_refused(tmp_path: Path) -> None:
+    keep(plan(tmp_path))
+    with pytest.raises(Refusal, match="has 3 brokers: start it with -n 3"):
+        plan(tmp_path, count=1, racks=())
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"cluster_id": "x"}', '{"cluster_id": "x", "brokers": "many"}'])
+def test_a_malformed_file_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "fleet.json").write_text(text)
+    with pytest.raises(Refusal, match="is malformed"):
+        plan(tmp_path)
