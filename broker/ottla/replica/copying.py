@@ -32,7 +32,7 @@ def position(partition: Partition, slot: int) -> Follow:
 
 
 def append(partition: Partition, entry: Entry, batches: Buffer) -> None:
-    """The leader's batches from `entry.base_offset` on. Those before one that is refused stay."""
+    """The leader's batches from `entry.base_offset` on."""
     end = partition.log.end_offset
     if entry.base_offset != end or entry.leader_epoch != partition.leader_epoch:
         raise KafkaError(

@@ -244,15 +244,12 @@ class Partition:
         return appended
 
     def append_copied(self, data: Buffer) -> None:
-        """Append as a follower what the leader has. Batches before one that is refused stay."""
-        end = self.log.end_offset
+        """Append as a follower what the leader has. Nothing is written when a batch is refused."""
         try:
             self.log.append_replicated(data, leader_epoch=self.leader_epoch)
         except OSError as error:
             raise self._disk_failure(error) from error
-        finally:
-            if self.log.end_offset > end:
-                self._unseen_bytes += len(data)
+        self._unseen_bytes += len(data)
         if self.log.end_offset - self.log.flushed_offset >= self.log.settings.flush_messages:
             self.flush_soon()
 
@@ -324,6 +321,10 @@ class Partition:
             self.log.advance_start(offset)
         except OSError as error:
             raise self._disk_failure(error) from error
+        self.start_moved()
+
+    def start_moved(self) -> None:
+        """The log begins later than before."""
         self._tell_copies()
 
     def deleted_everywhere(self, offset: int) -> "asyncio.Future[None] | None":

@@ -58,6 +58,7 @@ class Upkeep:
                 due = await self._system.threads.run(partition.log.expired_segments, now_ms, partition.high_watermark)
                 if due and self._host.find(partition.topic, partition.index) is partition:
                     deleted = partition.log.delete_expired(now_ms, partition.high_watermark)
+                    partition.start_moved()
                     log.info(
                         "%s: %d old segments deleted, begins at %d", partition, len(deleted), partition.log.start_offset
                     )

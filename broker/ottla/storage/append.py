@@ -1,5 +1,6 @@
-"""Appending to a log, as its leader or as a follower. On the event loop; synchronous; one write per batch."""
+"""Appending to a log, as its leader or as a follower. On the event loop; synchronous; one write each."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import Code, KafkaError
@@ -106,46 +107,66 @@ def _check_timestamps(batch: Batch, settings: LogSettings, now_ms: int) -> None:
 
 
 def append_replicated(log: "Log", data: Buffer, *, leader_epoch: int) -> None:
-    for batch in iterate(data):
-        _check_stamped(log, batch, leader_epoch)
-        _append_stamped(log, batch)
+    batches = list(iterate(data))
+    end, epoch = log.end_offset, log.epochs.latest
+    for batch in batches:
+        _check_stamped(log, batch, end=end, epochs=(epoch, leader_epoch))
+        end, epoch = batch.last_offset + 1, batch.leader_epoch
+    for run in _runs(log, batches):
+        _append_run(log, run)
 
 
-def _check_stamped(log: "Log", batch: Batch, leader_epoch: int) -> None:
+def _check_stamped(log: "Log", batch: Batch, *, end: int, epochs: tuple[int, int]) -> None:
     if not crc_matches(batch):
         raise KafkaError(Code.corrupt_message, f"{batch!r} from the leader of {log.topic_partition} has a wrong CRC")
-    if batch.base_offset < log.end_offset or batch.last_offset_delta < 0:
+    if batch.base_offset < end or batch.last_offset_delta < 0:
         raise KafkaError(
             Code.corrupt_message,
-            f"Unexpected offset in append to {log.topic_partition}: {batch!r} does not follow the end {log.end_offset}",
+            f"Unexpected offset in append to {log.topic_partition}: {batch!r} does not follow the end {end}",
         )
-    if not log.epochs.latest <= batch.leader_epoch <= leader_epoch:
+    if not epochs[0] <= batch.leader_epoch <= epochs[1]:
         raise KafkaError(
             Code.corrupt_message,
             f"Unexpected epoch in append to {log.topic_partition}: {batch!r} is not between epochs "
-            f"{log.epochs.latest} of the log and {leader_epoch} of the leader",
+            f"{epochs[0]} of the log and {epochs[1]} of the leader",
         )
 
 
-def _append_stamped(log: "Log", batch: Batch) -> None:
-    settings, segment, last_offset = log.settings, log.active, batch.last_offset
-    if must_roll(
-        segment,
-        settings,
-        size=batch.size,
-        last_offset=last_offset,
+def _runs(log: "Log", batches: list[Batch]) -> Iterator[list[Batch]]:
+    """The batches in as few writes as the segments allow; a new segment is begun where one is due."""
+    run: list[Batch] = []
+    size = 0
+    for batch in batches:
+        if _is_due(log, batch, size):
+            if run:
+                yield run
+            run, size = [], 0
+            if _is_due(log, batch, 0):
+                log.roll(batch.base_offset)
+        run.append(batch)
+        size += batch.size
+    if run:
+        yield run
+
+
+def _is_due(log: "Log", batch: Batch, size_before: int) -> bool:
+    """Whether the batch needs a new segment, if so many bytes go into the active one before it."""
+    if log.active.size == 0 and size_before:
+        return size_before + batch.size > log.settings.segment_bytes
+    return must_roll(
+        log.active,
+        log.settings,
+        size=size_before + batch.size,
+        last_offset=batch.last_offset,
         max_timestamp=batch.max_timestamp,
         now_ms=log.clock.wall_ms(),
-    ):
-        segment = log.roll(batch.base_offset)
-    segment.append(
-        [batch.data],
-        size=batch.size,
-        last_offset=last_offset,
-        max_timestamp=batch.max_timestamp,
-        interval=settings.index_interval_bytes,
     )
-    log.end_offset = last_offset + 1
-    if batch.leader_epoch > log.epochs.latest:
-        log.epochs.assign(batch.leader_epoch, batch.base_offset)
-    log.producers.update(batch, base_offset=batch.base_offset, timestamp=batch.max_timestamp)
+
+
+def _append_run(log: "Log", run: list[Batch]) -> None:
+    log.active.append_run(run, interval=log.settings.index_interval_bytes)
+    log.end_offset = run[-1].last_offset + 1
+    for batch in run:
+        if batch.leader_epoch > log.epochs.latest:
+            log.epochs.assign(batch.leader_epoch, batch.base_offset)
+        log.producers.update(batch, base_offset=batch.base_offset, timestamp=batch.max_timestamp)

@@ -95,7 +95,7 @@ class Log:
     def append_replicated(self, data: Buffer, *, leader_epoch: int) -> None:
         """Append batches as the leader of this epoch has them; offsets and epochs must not go back.
 
-        Those before one that is refused (CORRUPT_MESSAGE) stay.
+        None of them is written when one is refused (CORRUPT_MESSAGE); a failing disk (OSError) may keep the first ones.
         """
         append.append_replicated(self, data, leader_epoch=leader_epoch)
 

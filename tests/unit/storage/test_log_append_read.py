@@ -222,6 +222,26 @@ def test_replicated_batches_keep_their_stamps(tmp_path):
     assert follower.end_offset == 60
 
 
+def test_a_follower_that_writes_many_batches_at_once_has_the_same_indexes(tmp_path):
+    leader, at_once, one_by_one = (open_log(tmp_path / name, segment_bytes=60_000) for name in ("a", "b", "c"))
+    fill(leader, 100, size=500)
+    batches = read_all(leader)
+    at_once.append_replicated(b"".join(bytes(batch.data) for batch in batches), leader_epoch=0)
+    for batch in batches:
+        one_by_one.append_replicated(batch.data, leader_epoch=0)
+    assert len(leader.segments) > 1
+    for other in (at_once, one_by_one):
+        assert [(s.base_offset, s.size, s.next_offset) for s in other.segments] == [
+            (s.base_offset, s.size, s.next_offset) for s in leader.segments
+        ]
+        other.close()
+    leader.close()
+    for kind in (".index", ".timeindex", ".log"):
+        files = [sorted((tmp_path / name / "orders-0").glob(f"*{kind}")) for name in ("a", "b", "c")]
+        contents = [[(file.name, file.read_bytes()) for file in some] for some in files]
+        assert contents[0] == contents[1] == contents[2]
+
+
 def test_few_open_files_serve_many_segments(tmp_path):
     system = system_at()
     files = FileCache(system.disk, 2)
