@@ -102,7 +102,7 @@ def _moving_to(
 
 def _cancelled(image: Image, topic: Topic, state: PartitionState, context: Context) -> PartitionState:
     if not is_moving(state):
-        raise KafkaError(Code.no_reassignment_in_progress, "No partition reassignment is in progress.")
+        raise KafkaError(Code.no_reassignment_in_progress)
     original = tuple(each for each in state.replicas if each not in state.adding)
     in_sync = tuple(each for each in state.isr if each not in state.adding)
     if state.isr and not in_sync and not _can_go_back(image, topic, state, original, context):

@@ -81,11 +81,7 @@ def test_cancel_goes_back() -> None:
     state = fleet.partition()
     assert shape(state) == ((0, 1, 2), (), ())
     assert (state.isr, state.leader, state.leader_epoch) == ((0, 1, 2), 0, 1)
-    again = fleet.cancel()
-    assert (again.code, again.message) == (
-        Code.no_reassignment_in_progress,
-        "No partition reassignment is in progress.",
-    )
+    assert fleet.cancel().code is Code.no_reassignment_in_progress
 
 
 def test_a_cancel_after_a_change_of_plan_goes_back_to_the_start() -> None:
@@ -133,7 +129,6 @@ def test_a_cancel_that_would_lose_records(unclean: bool) -> None:
             Code.invalid_replication_factor,
             "The replication factor is changed from 2 to 1",
         ),
-        (ask.Reassignment("a", 0, None), {}, Code.no_reassignment_in_progress, "No partition reassignment"),
     ],
 )
 def test_refused_moves(wanted: ask.Reassignment, options: dict[str, bool], code: Code, message: str) -> None:
