@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,6 +128,29 @@ def test_a_fleet_that_was_stopped_as_a_whole_goes_on(fleet: FleetOf, name: str) 
     seen = describe(fleet)
     assert seen.version > version
     assert fleet.partition(name, 1) is not None
+
+
+def test_a_voter_that_lost_its_disk_votes_again_when_it_is_added(fleet: FleetOf, name: str) -> None:
+    make_topic(fleet.bootstrap, name, partitions=1, replicas=3)
+    fleet.wait_in_sync()
+    lost = (controller_of(fleet) + 1) % len(fleet.members)
+    fleet.members[lost].kill()
+    shutil.rmtree(fleet.members[lost].data_dir)
+    fleet.members[lost].start()
+    leader = control(fleet, controller_of(fleet))
+    status = quorum_status(fleet.bootstrap)
+    assert lost in [observer["id"] for observer in json.loads(status["CurrentObservers"])]
+    voters = leader.AddVoter(pb.AddVoterRequest(node=lost), timeout=10).voters
+    assert sorted(voter.id for voter in voters) == list(fleet.ids)
+    assert json.loads(quorum_status(fleet.bootstrap)["CurrentObservers"]) == []
+    fleet.wait_in_sync()
+    # Its vote counts: with another one dead the fleet still decides.
+    dead = (lost + 1) % len(fleet.members)
+    fleet.members[dead].kill()
+    survivors = ",".join(fleet.members[broker].bootstrap for broker in fleet.ids if broker != dead)
+    make_topic(survivors, f"{name}-later", partitions=1, replicas=2)
+    fleet.members[dead].start()
+    fleet.wait_in_sync()
 
 
 @pytest.fixture

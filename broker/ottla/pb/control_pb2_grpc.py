@@ -74,6 +74,16 @@ class ControlStub:
                 request_serializer=ottla_dot_pb_dot_control__pb2.UnregisterRequest.SerializeToString,
                 response_deserializer=ottla_dot_pb_dot_control__pb2.UnregisterReply.FromString,
                 _registered_method=True)
+        self.AddVoter = channel.unary_unary(
+                '/ottla.pb.Control/AddVoter',
+                request_serializer=ottla_dot_pb_dot_control__pb2.AddVoterRequest.SerializeToString,
+                response_deserializer=ottla_dot_pb_dot_control__pb2.VotersReply.FromString,
+                _registered_method=True)
+        self.RemoveVoter = channel.unary_unary(
+                '/ottla.pb.Control/RemoveVoter',
+                request_serializer=ottla_dot_pb_dot_control__pb2.RemoveVoterRequest.SerializeToString,
+                response_deserializer=ottla_dot_pb_dot_control__pb2.VotersReply.FromString,
+                _registered_method=True)
         self.CreateTopics = channel.unary_unary(
                 '/ottla.pb.Control/CreateTopics',
                 request_serializer=ottla_dot_pb_dot_control__pb2.CreateTopicsRequest.SerializeToString,
@@ -149,6 +159,19 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AddVoter(self, request, context):
+        """A node that follows the metadata log gets a vote; also one that came back with another directory.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveVoter(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateTopics(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -215,6 +238,16 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.Unregister,
                     request_deserializer=ottla_dot_pb_dot_control__pb2.UnregisterRequest.FromString,
                     response_serializer=ottla_dot_pb_dot_control__pb2.UnregisterReply.SerializeToString,
+            ),
+            'AddVoter': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddVoter,
+                    request_deserializer=ottla_dot_pb_dot_control__pb2.AddVoterRequest.FromString,
+                    response_serializer=ottla_dot_pb_dot_control__pb2.VotersReply.SerializeToString,
+            ),
+            'RemoveVoter': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveVoter,
+                    request_deserializer=ottla_dot_pb_dot_control__pb2.RemoveVoterRequest.FromString,
+                    response_serializer=ottla_dot_pb_dot_control__pb2.VotersReply.SerializeToString,
             ),
             'CreateTopics': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateTopics,
@@ -453,6 +486,60 @@ class Control:
             '/ottla.pb.Control/Unregister',
             ottla_dot_pb_dot_control__pb2.UnregisterRequest.SerializeToString,
             ottla_dot_pb_dot_control__pb2.UnregisterReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddVoter(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ottla.pb.Control/AddVoter',
+            ottla_dot_pb_dot_control__pb2.AddVoterRequest.SerializeToString,
+            ottla_dot_pb_dot_control__pb2.VotersReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveVoter(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ottla.pb.Control/RemoveVoter',
+            ottla_dot_pb_dot_control__pb2.RemoveVoterRequest.SerializeToString,
+            ottla_dot_pb_dot_control__pb2.VotersReply.FromString,
             options,
             channel_credentials,
             insecure,

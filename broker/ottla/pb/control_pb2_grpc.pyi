@@ -43,6 +43,9 @@ class ControlStub:
     Drain: _grpc.UnaryUnaryMultiCallable[_control_pb2.DrainRequest, _control_pb2.DrainReply]
     Reassign: _grpc.UnaryUnaryMultiCallable[_control_pb2.ReassignRequest, _control_pb2.ReassignReply]
     Unregister: _grpc.UnaryUnaryMultiCallable[_control_pb2.UnregisterRequest, _control_pb2.UnregisterReply]
+    AddVoter: _grpc.UnaryUnaryMultiCallable[_control_pb2.AddVoterRequest, _control_pb2.VotersReply]
+    """A node that follows the metadata log gets a vote; also one that came back with another directory."""
+    RemoveVoter: _grpc.UnaryUnaryMultiCallable[_control_pb2.RemoveVoterRequest, _control_pb2.VotersReply]
     CreateTopics: _grpc.UnaryUnaryMultiCallable[_control_pb2.CreateTopicsRequest, _control_pb2.TopicsReply]
     AlterTopics: _grpc.UnaryUnaryMultiCallable[_control_pb2.AlterTopicsRequest, _control_pb2.TopicsReply]
     DeleteTopics: _grpc.UnaryUnaryMultiCallable[_control_pb2.DeleteTopicsRequest, _control_pb2.TopicsReply]
@@ -61,6 +64,9 @@ class ControlAsyncStub(ControlStub):
     Drain: _aio.UnaryUnaryMultiCallable[_control_pb2.DrainRequest, _control_pb2.DrainReply]  # type: ignore[assignment]
     Reassign: _aio.UnaryUnaryMultiCallable[_control_pb2.ReassignRequest, _control_pb2.ReassignReply]  # type: ignore[assignment]
     Unregister: _aio.UnaryUnaryMultiCallable[_control_pb2.UnregisterRequest, _control_pb2.UnregisterReply]  # type: ignore[assignment]
+    AddVoter: _aio.UnaryUnaryMultiCallable[_control_pb2.AddVoterRequest, _control_pb2.VotersReply]  # type: ignore[assignment]
+    """A node that follows the metadata log gets a vote; also one that came back with another directory."""
+    RemoveVoter: _aio.UnaryUnaryMultiCallable[_control_pb2.RemoveVoterRequest, _control_pb2.VotersReply]  # type: ignore[assignment]
     CreateTopics: _aio.UnaryUnaryMultiCallable[_control_pb2.CreateTopicsRequest, _control_pb2.TopicsReply]  # type: ignore[assignment]
     AlterTopics: _aio.UnaryUnaryMultiCallable[_control_pb2.AlterTopicsRequest, _control_pb2.TopicsReply]  # type: ignore[assignment]
     DeleteTopics: _aio.UnaryUnaryMultiCallable[_control_pb2.DeleteTopicsRequest, _control_pb2.TopicsReply]  # type: ignore[assignment]
@@ -124,6 +130,21 @@ class ControlServicer(metaclass=_abc_1.ABCMeta):
         request: _control_pb2.UnregisterRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_control_pb2.UnregisterReply, _abc.Awaitable[_control_pb2.UnregisterReply]]: ...
+
+    @_abc_1.abstractmethod
+    def AddVoter(
+        self,
+        request: _control_pb2.AddVoterRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.VotersReply, _abc.Awaitable[_control_pb2.VotersReply]]:
+        """A node that follows the metadata log gets a vote; also one that came back with another directory."""
+
+    @_abc_1.abstractmethod
+    def RemoveVoter(
+        self,
+        request: _control_pb2.RemoveVoterRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.VotersReply, _abc.Awaitable[_control_pb2.VotersReply]]: ...
 
     @_abc_1.abstractmethod
     def CreateTopics(

@@ -13,6 +13,7 @@ from ottla.pb import control_pb2 as pb
 from ottla.rpc.control import Context, ControlService, outcome_of, unary
 from ottla.rpc.fleet_description import describe_fleet
 from ottla.rpc.topic_operations import TopicOperations
+from ottla.rpc.voter_operations import VoterOperations
 
 __all__ = ["Operations"]
 
@@ -27,7 +28,6 @@ class Operations:
     def __init__(self, service: ControlService, *, isr_size_min_of: Callable[[str], int]) -> None:
         self._service = service
         self._isr_size_min_of = isr_size_min_of
-        self._topics = TopicOperations(service)
 
     def methods(self) -> "dict[str, grpc.RpcMethodHandler[Any, Any]]":
         return {
@@ -36,7 +36,8 @@ class Operations:
             "Drain": unary(self._drain, pb.DrainRequest),
             "Reassign": unary(self._reassign, pb.ReassignRequest),
             "Unregister": unary(self._unregister, pb.UnregisterRequest),
-            **self._topics.methods(),
+            **TopicOperations(self._service).methods(),
+            **VoterOperations(self._service).methods(),
         }
 
     async def _describe_fleet(self, request: pb.DescribeFleetRequest, context: Context) -> pb.DescribeFleetReply:

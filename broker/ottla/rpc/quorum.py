@@ -14,7 +14,7 @@ import grpc.aio
 
 from ottla.pb import quorum_pb2 as pb
 from ottla.raft.driver import RaftDriver
-from ottla.raft.messages import Message, Voters
+from ottla.raft.messages import Member, Message, Voters
 from ottla.raft.quorum import find
 from ottla.rpc.channels import Channels
 from ottla.rpc.greeting import Identity, common_version, member_of, refusal
@@ -99,11 +99,18 @@ class QuorumTransport:
         source = member_of(hello)
         with self._connection(hello):
             async for frame in frames:
-                if frame.message.WhichOneof("kind") == "leader_hint":
-                    self._learn(frame.message.leader_hint.leader, frame.message.leader_hint.endpoint)
-                message = decode(frame.message, source=source, target=self._own.member.id)
-                if message is not None and self._driver is not None:
-                    self._driver.receive(message)
+                try:
+                    self._take(frame.message, source)
+                except ValueError as error:
+                    log.error("node %d at %s sent what this version cannot read: %s", source.id, hello.endpoint, error)
+                    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+
+    def _take(self, received: pb.QuorumMessage, source: Member) -> None:
+        if received.WhichOneof("kind") == "leader_hint":
+            self._learn(received.leader_hint.leader, received.leader_hint.endpoint)
+        message = decode(received, source=source, target=self._own.member.id)
+        if message is not None and self._driver is not None:
+            self._driver.receive(message)
 
     async def _welcome(self, hello: pb.Hello, context: "grpc.aio.ServicerContext[Any, Any]") -> pb.Welcome:
         connected = {node: incarnations[-1] for node, incarnations in self._connected.items()}
