@@ -101,8 +101,11 @@ class LeaderLink:
         pause = PAUSE_S_MIN
         while True:
             await self._until_needed()
-            address = self._address(self.leader_id)
-            welcomed = await self._converse(address) if address is not None else False
+            try:
+                welcomed = await self._converse()
+            except Exception:
+                log.exception("copying from leader %d failed; it is tried again", self.leader_id)
+                welcomed = False
             pause = PAUSE_S_MIN if welcomed else min(pause * 2, PAUSE_S_MAX)
             await asyncio.sleep(pause)
 
@@ -111,8 +114,11 @@ class LeaderLink:
             self._awake.clear()
             await self._awake.wait()
 
-    async def _converse(self, address: str) -> bool:
+    async def _converse(self) -> bool:
         """One stream from its beginning to its end; whether the leader welcomed us."""
+        address = self._address(self.leader_id)
+        if address is None:
+            return False
         stream = self._connect(address)
         try:
             self._said_hello = self._hello()
@@ -176,6 +182,8 @@ class LeaderLink:
 
     def _again(self, partition: Partition) -> None:
         """State the position anew after a pause, longer each time it is in vain."""
+        if partition not in self._partitions:
+            return  # its disk failed meanwhile
         self._partitions[partition] = None
         pause = self._pauses[partition] = min(self._pauses.get(partition, PAUSE_S_MIN / 2) * 2, PAUSE_S_MAX)
         loop = asyncio.get_running_loop()
@@ -250,7 +258,10 @@ class LeaderLink:
         partition = self._current(slot)
         if partition is not None:
             before = partition.log.start_offset
-            copying.take_watermark(partition, high_watermark=high_watermark, start=start)
+            try:
+                copying.take_watermark(partition, high_watermark=high_watermark, start=start)
+            except OSError as failure:
+                partition.disk_failed(failure)
             if partition.log.start_offset != before:
                 self._acknowledge(partition)
 
@@ -261,7 +272,8 @@ class LeaderLink:
             return
         try:
             copying.append(partition, entry, data)
-        except KafkaError as error:
+        except (KafkaError, OSError) as failure:
+            error = partition.disk_failed(failure) if isinstance(failure, OSError) else failure
             log.error("leader %d sent what does not fit: %s", self.leader_id, error)
             self._forget(entry.slot)
             self._say(Refused(entry.slot, error.code, str(error)))
@@ -278,7 +290,8 @@ class LeaderLink:
         self._forget(slot)
         try:
             cut(partition)
-        except (KafkaError, OSError) as error:
+        except (KafkaError, OSError) as failure:
+            error = partition.disk_failed(failure) if isinstance(failure, OSError) else failure
             log.error("%s cannot be cut: %s", partition, error)
             self._again(partition)
             return
@@ -294,7 +307,7 @@ class LeaderLink:
         partition = self._slots.get(slot)
         if partition is None:
             return
-        level = logging.INFO if code in BEHIND else logging.ERROR
+        level = logging.DEBUG if code in BEHIND else logging.ERROR
         log.log(level, "leader %d refuses %s: %s (%s)", self.leader_id, partition, message, code.name)
         self._forget(slot)
         self._again(partition)

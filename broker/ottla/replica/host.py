@@ -51,6 +51,7 @@ class ReplicaHost:
         self._done = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._replication: Replication | None = None
+        self._serving: set[Stream] = set()
 
     # looking up
 
@@ -269,13 +270,20 @@ class ReplicaHost:
             self._arrange(partition)
 
     async def stop_following(self) -> None:
+        """No more copying, in neither direction."""
         replication, self._replication = self._replication, None
         if replication is not None:
             await replication.stop()
+        for stream in list(self._serving):
+            stream.close()
 
     async def serve_follower(self, stream: Stream) -> None:
         """A follower has opened a stream: until its end."""
-        await LeaderStream(stream, self).run()
+        self._serving.add(stream)
+        try:
+            await LeaderStream(stream, self).run()
+        finally:
+            self._serving.discard(stream)
 
     def follower_came_nearer(self, partition: Partition) -> None:
         if self._replication is not None:

@@ -16,6 +16,7 @@ log = logging.getLogger("ottla.replica")
 
 CHANGES_AT_ONCE = 1_000
 RETRY_S = 0.2
+REFUSED_PAUSE_S = 1.0  # before a set that was refused is asked for again
 
 UNCERTAIN = frozenset({Code.not_controller, Code.fenced_leader_epoch, Code.invalid_update_version})
 """The asker or the asked is behind: the image will say what holds. Until then both sets count."""
@@ -36,6 +37,7 @@ class IsrChanges:
         self._controller = controller
         self._system = system
         self._waiting: dict[Partition, IsrChange] = {}
+        self._not_before: dict[Partition, float] = {}
         self._awake = asyncio.Event()
         self._task = asyncio.ensure_future(self._run())
 
@@ -48,8 +50,9 @@ class IsrChanges:
         now = self._system.clock.monotonic()
         for partition in partitions:
             view = partition.view
-            if view is None or (wanted := view.wanted_isr(now)) is None:
+            if view is None or now < self._not_before.get(partition, now) or (wanted := view.wanted_isr(now)) is None:
                 continue
+            self._not_before.pop(partition, None)
             log.info("%s: in sync are %s, should be %s", partition, sorted(view.isr), sorted(wanted))
             members = view.propose(wanted, now=now)
             self._waiting[partition] = IsrChange(
@@ -107,6 +110,7 @@ class IsrChanges:
             return False
         log.warning("%s: the controller refuses its in-sync set: %s", partition, outcome.code.name)
         self._forget(partition, change)
+        self._not_before[partition] = self._system.clock.monotonic() + REFUSED_PAUSE_S
         if change.leader_epoch == partition.leader_epoch and change.partition_epoch == partition.partition_epoch:
             partition.isr_refused()
         return True

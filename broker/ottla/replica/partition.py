@@ -230,7 +230,7 @@ class Partition:
         try:
             appended = self.log.append(batch, leader_epoch=self.leader_epoch)
         except OSError as error:
-            raise self._disk_failure(error) from error
+            raise self.disk_failed(error) from error
         if appended.duplicate:
             return appended
         self._unseen_bytes += batch.size
@@ -248,7 +248,7 @@ class Partition:
         try:
             self.log.append_replicated(data, leader_epoch=self.leader_epoch)
         except OSError as error:
-            raise self._disk_failure(error) from error
+            raise self.disk_failed(error) from error
         self._unseen_bytes += len(data)
         if self.log.end_offset - self.log.flushed_offset >= self.log.settings.flush_messages:
             self.flush_soon()
@@ -276,7 +276,8 @@ class Partition:
         for copy in self.copies.values():
             copy.watermark_moved()
 
-    def _disk_failure(self, error: OSError) -> KafkaError:
+    def disk_failed(self, error: OSError) -> KafkaError:
+        """Takes the log dir offline; what to tell whoever asked."""
         self._on_disk_error(self, error)
         return KafkaError(Code.kafka_storage_error, f"{self}: {error}")
 
@@ -320,7 +321,7 @@ class Partition:
         try:
             self.log.advance_start(offset)
         except OSError as error:
-            raise self._disk_failure(error) from error
+            raise self.disk_failed(error) from error
         self.start_moved()
 
     def start_moved(self) -> None:
@@ -338,7 +339,7 @@ class Partition:
         try:
             return self.log.read(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
         except OSError as error:
-            raise self._disk_failure(error) from error
+            raise self.disk_failed(error) from error
 
     async def read_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes:
         def read() -> bytes:
@@ -347,4 +348,4 @@ class Partition:
         try:
             return await self._system.threads.run(read)
         except OSError as error:
-            raise self._disk_failure(error) from error
+            raise self.disk_failed(error) from error

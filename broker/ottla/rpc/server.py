@@ -9,7 +9,7 @@ from ottla.errors import Refusal
 
 __all__ = ["MESSAGE_BYTES_MAX", "RpcServer"]
 
-MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+MESSAGE_BYTES_MAX = 128 * 1024 * 1024  # a batch as large as socket.request.max.bytes lets in must fit
 STOP_SECONDS_MAX = 0.2  # streams between nodes have no end of their own
 OPTIONS = (
     ("grpc.so_reuseport", 0),  # otherwise a second process binds the same port without a word
