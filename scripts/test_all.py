@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 PYTEST = ("-m", "pytest")
+# It measures time, so nothing else may run beside it.
+FAILOVER = "tests/fleet/test_failover.py"
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,14 @@ CHAPTERS = (
     Chapter("check and unit", 3, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
     Chapter("simulation", 6, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2"),)),
     Chapter("one-broker clients", 6, ((*PYTEST, "tests/compat", "-n", "2", "--dist", "loadscope"),)),
-    Chapter("fleet and faults", 7, ((*PYTEST, "tests/fleet", "-n", "2", "--dist", "loadscope"),)),
+    Chapter(
+        "fleet and faults",
+        7,
+        (
+            (*PYTEST, "tests/fleet", "-n", "2", "--dist", "loadscope", f"--ignore={FAILOVER}"),
+            (*PYTEST, FAILOVER),
+        ),
+    ),
 )
 
 

@@ -33,9 +33,10 @@ def render(
     restartable: Mapping[int, str] | None = None,
 ) -> Group:
     """`fleet` is None while no controller answers; `restartable` says by broker whether it may restart."""
-    table = Table(title=_title(fleet), title_justify="left")
-    for heading in ("broker", "rack", "address", "state", "leads", "replicas", "role"):
-        table.add_column(heading, justify="right" if heading in ("broker", "leads", "replicas") else "left")
+    table = Table(title=_title(fleet), title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for heading in ("broker", "rack", "address", "state", "leads", "replicas"):
+        right = heading in ("broker", "leads", "replicas")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
     if processes:
         table.add_column("pid", justify="right")
         table.add_column("restarts", justify="right")
@@ -76,10 +77,9 @@ def _row(broker: int, node: "pb.Node | None", process: ProcessState | None) -> l
         Text(str(broker)),
         Text(node.rack if node else process.rack if process else ""),
         Text(", ".join(addresses) or (process.address if process else "")),
-        Text(state, style=STYLES.get(state, "red")),
+        Text(state, style=STYLES.get(state, "red")).append(", controller" if node and node.leads_quorum else ""),
         Text(str(node.partitions_led) if node else ""),
         Text(str(node.replicas) if node else ""),
-        Text("active controller" if node and node.leads_quorum else ""),
     ]
     if process:
         texts += [Text(str(process.pid or "")), Text(str(process.restarts or ""))]
