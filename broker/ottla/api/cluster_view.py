@@ -29,7 +29,8 @@ def controller_id(call: Call) -> int:
 
 
 def partition_line(image: Image, state: PartitionState, *, leader_must_listen: frozenset[int]) -> PartitionLine:
-    offline = [replica for replica in state.replicas if replica not in leader_must_listen]
+    lost = state.lost
+    offline = [replica for replica in state.replicas if replica not in leader_must_listen or replica in lost]
     error = Code.none
     if state.leader not in image.brokers:
         error = Code.leader_not_available

@@ -1,5 +1,7 @@
 """Decisions about brokers: registration, fencing, producer id blocks. Pure."""
 
+import uuid
+
 from ottla.errors import Code, KafkaError
 from ottla.metadata.commands import (
     AllocateProducerIds,
@@ -14,12 +16,14 @@ from ottla.metadata.commands import (
 from ottla.metadata.image import Image
 from ottla.metadata.partitions import broker_left, broker_returned
 from ottla.metadata.records import (
+    Record,
     broker_change_record,
     broker_record,
+    partition_change_record,
     producer_ids_record,
     unregister_broker_record,
 )
-from ottla.metadata.state import DIRECTORY_UNASSIGNED, Broker
+from ottla.metadata.state import DIRECTORY_UNASSIGNED, Broker, PartitionState
 from ottla.system import uuid_text
 
 __all__ = ["allocate_producer_ids", "check_broker_epoch", "fence", "register", "unfence", "unregister"]
@@ -43,7 +47,24 @@ def register(image: Image, command: RegisterBroker, context: Context) -> Decisio
     if existing is not None:
         unclean = command.previous_epoch != existing.epoch
         records += broker_left(image, command.id, context, unclean=unclean)
+        records += _found_again(image, command)
     return Decision(epoch, records)
+
+
+def _found_again(image: Image, command: RegisterBroker) -> list[Record]:
+    """What a failed log dir took is made anew or was repaired; the broker tells if it is lost still."""
+    where = command.log_dirs[0] if len(command.log_dirs) == 1 else DIRECTORY_UNASSIGNED
+    return [
+        partition_change_record(topic.id, state.index, directories=_replaced(state, command.id, where))
+        for topic in image.topics.values()
+        for state in topic.partitions
+        if command.id in state.lost
+    ]
+
+
+def _replaced(state: PartitionState, broker_id: int, where: uuid.UUID) -> list[uuid.UUID]:
+    pairs = zip(state.replicas, state.directories, strict=True)
+    return [where if each == broker_id else present for each, present in pairs]
 
 
 def _check_predecessor(existing: Broker, context: Context) -> None:

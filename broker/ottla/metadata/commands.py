@@ -42,6 +42,7 @@ __all__ = [
     "ProducerIdBlock",
     "Reassignment",
     "RegisterBroker",
+    "ReplicasLost",
     "SettingChange",
     "SettingOperation",
     "TopicRef",
@@ -281,6 +282,14 @@ class AlterPartition(Command[list[Outcome[PartitionState | None]]], frozen=True)
     broker_id: int
     broker_epoch: int
     partitions: Sequence[IsrChange]
+
+
+class ReplicasLost(Command[None], frozen=True):
+    """A log dir of the broker failed with these replicas (topic id, partition) in it; the broker itself goes on."""
+
+    broker_id: int
+    broker_epoch: int
+    partitions: Sequence[tuple[uuid.UUID, int]]
 
 
 class ElectionType:

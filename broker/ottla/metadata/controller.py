@@ -6,7 +6,7 @@ It never waits and never writes; `active` proposes the records and answers once 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ottla.metadata import brokers, configs, features, leadership, partitions, reassignments, topics
+from ottla.metadata import brokers, configs, features, leadership, lost_replicas, partitions, reassignments, topics
 from ottla.metadata import commands as ask
 from ottla.metadata.commands import Command, Context, Decision
 from ottla.metadata.image import Image
@@ -28,6 +28,7 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
     ask.FenceBroker: brokers.fence,
     ask.UnfenceBroker: brokers.unfence,
     ask.AlterPartition: partitions.alter,
+    ask.ReplicasLost: lost_replicas.lose,
     ask.ElectLeaders: leadership.elect,
     ask.MoveLeadersAway: leadership.move_away,
     ask.AlterReassignments: reassignments.alter,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Set
 import msgspec
 
 from ottla.metadata.records import Record, partition_change_record
-from ottla.metadata.state import NO_LEADER, PartitionState
+from ottla.metadata.state import DIRECTORY_LOST, NO_LEADER, PartitionState
 
 __all__ = ["Election", "Rules", "change_record", "changed"]
 
@@ -47,8 +47,13 @@ def changed(
     adding: tuple[int, ...] | None = None,
     removing: tuple[int, ...] | None = None,
     unclean_shutdown: Set[int] = _NOBODY,
+    lost: Set[int] = _NOBODY,
 ) -> PartitionState:
-    """The partition after the wanted change and all that follows from it; the same object when nothing does."""
+    """The partition after the wanted change and all that follows from it; the same object when nothing does.
+
+    `unclean_shutdown`: replicas that are not eligible any more. `lost`: those whose log dir failed.
+    """
+    rules = _without(rules, lost | set(state.lost))
     wanted = {"isr": isr, "replicas": replicas, "adding": adding, "removing": removing}
     target = msgspec.structs.replace(state, **{name: ids for name, ids in wanted.items() if ids is not None})
     target = _with_reassignment_done(target)
@@ -57,7 +62,7 @@ def changed(
     target = msgspec.structs.replace(
         target,
         last_known_elr=_last_known(state, target, rules),
-        directories=_directories(state, target, rules),
+        directories=_directories(state, target, rules, lost),
     )
     return _with_epochs(state, target)
 
@@ -89,11 +94,17 @@ def _with_reassignment_done(target: PartitionState) -> PartitionState:
     return msgspec.structs.replace(target, replicas=replicas, isr=in_sync, elr=(), adding=(), removing=())
 
 
-def _directories(state: PartitionState, target: PartitionState, rules: Rules) -> tuple[uuid.UUID, ...]:
-    if target.replicas == state.replicas:
+def _directories(state: PartitionState, target: PartitionState, rules: Rules, lost: Set[int]) -> tuple[uuid.UUID, ...]:
+    if target.replicas == state.replicas and not lost:
         return state.directories
-    known = dict(zip(state.replicas, state.directories, strict=False))
+    known = dict(zip(state.replicas, state.directories, strict=False)) | dict.fromkeys(lost, DIRECTORY_LOST)
     return tuple(known[each] if each in known else rules.directory_for(each) for each in target.replicas)
+
+
+def _without(rules: Rules, lost: Set[int]) -> Rules:
+    if not lost:
+        return rules
+    return msgspec.structs.replace(rules, may_lead=lambda each: each not in lost and rules.may_lead(each))
 
 
 def _eligible(

@@ -59,7 +59,8 @@ def _refusal(image: Image, broker_id: int, state: PartitionState | None, change:
     ids = [broker for broker, _ in change.isr]
     if len(set(ids)) < len(ids) or not set(ids) <= set(state.replicas) or state.leader not in ids:
         return Code.invalid_request
-    return Code.none if all(_may_join(image, *member) for member in change.isr) else Code.ineligible_replica
+    eligible = all(_may_join(image, *member) for member in change.isr) and not set(ids).intersection(state.lost)
+    return Code.none if eligible else Code.ineligible_replica
 
 
 def _may_join(image: Image, broker_id: int, epoch: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 __all__ = [
+    "DIRECTORY_LOST",
     "DIRECTORY_UNASSIGNED",
     "NO_LEADER",
     "Broker",
@@ -19,6 +20,8 @@ __all__ = [
 NO_LEADER = -1
 # Kafka's reserved directory id: the broker has yet to say in which of its log dirs the replica lives (KIP-858).
 DIRECTORY_UNASSIGNED = uuid.UUID(int=0)
+# And the one of a replica whose log dir failed: it leads nothing until its broker is started again.
+DIRECTORY_LOST = uuid.UUID(int=1)
 
 ConfigResource = tuple[int, str]
 
@@ -46,6 +49,15 @@ class PartitionState(msgspec.Struct, frozen=True, gc=False):
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
     directories: tuple[uuid.UUID, ...] = ()
+
+    @property
+    def lost(self) -> tuple[int, ...]:
+        """Replicas whose log dir failed."""
+        if DIRECTORY_LOST not in self.directories:
+            return ()
+        return tuple(
+            each for each, where in zip(self.replicas, self.directories, strict=True) if where == DIRECTORY_LOST
+        )
 
 
 class Topic(msgspec.Struct, frozen=True, gc=False):

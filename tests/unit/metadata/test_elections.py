@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 import pytest
-from ottla.metadata.commands import UnregisterBroker
+from ottla.metadata.commands import ReplicasLost, UnregisterBroker
 from ottla.metadata.elections import Election, Rules, change_record, changed
 from ottla.metadata.state import NO_LEADER, PartitionState
 from support.decisions import Fleet
@@ -192,6 +192,24 @@ def test_topics_decide_about_unclean_elections() -> None:
     fleet.fence(0)
     assert seen(fleet.partition()) == ("", "0", "0", NO_LEADER)
     assert seen(fleet.partition(topic="any")) == ("1", "", "", 1)
+
+
+def test_replicas_whose_log_dir_failed_lead_nothing_until_a_restart() -> None:
+    fleet = Fleet(brokers=2)
+    fleet.topic([0, 1], [1, 0])
+    fleet.topic([0], name="alone")
+    names = [("a", 0), ("alone", 0)]
+    lost = [(fleet.image.topics[topic].id, index) for topic, index in names]
+    fleet.ask(ReplicasLost(0, fleet.epoch(0), [*lost, (uuid.UUID(int=9), 0)]))
+    assert seen(fleet.partition()) == ("1", "", "", 1) and fleet.partition().lost == (0,)
+    assert seen(fleet.partition(topic="alone")) == ("", "", "0", NO_LEADER)
+    assert fleet.partition(1).isr == (1, 0), "its other log dirs serve"
+    fleet.fence(1)
+    fleet.unfence(1)
+    assert fleet.partition(topic="alone").leader == NO_LEADER, "the broker is active, its replica is not"
+    fleet.join(0)
+    assert seen(fleet.partition(topic="alone")) == ("0", "", "", 0)
+    assert fleet.partition().lost == () and fleet.partition().directories[0] == uuid.UUID(int=1000)
 
 
 def test_an_unregistered_broker_leads_again_only_as_the_last_known() -> None:

@@ -57,6 +57,8 @@ class FleetMachine(RuleBasedStateMachine):
     def restart(self, broker: int, clean: bool, unfence: bool) -> None:
         known = self.image.brokers.get(broker)
         self.submit(self.registration(broker, known.epoch if clean and known else -1))
+        assert not any(broker in state.isr for _, state in self.states(self.image))
+        assert clean or not any(broker in state.elr for _, state in self.states(self.image))
         if unfence:
             self.on_broker(ask.UnfenceBroker, broker)
 
@@ -86,7 +88,8 @@ class FleetMachine(RuleBasedStateMachine):
     def all_catch_up(self, topic: str, index: int) -> None:
         state = self.image.partition(topic, index)
         if state is not None and state.leader != NO_LEADER:
-            self.alter(topic, state, [each for each in state.replicas if self.image.is_active(each)])
+            able = filter(self.image.is_active, state.replicas)
+            self.alter(topic, state, [each for each in able if each not in state.lost])
 
     @rule(topic=topics, index=indexes, wanted=st.lists(brokers, min_size=1, max_size=4, unique=True))
     def reassign(self, topic: str, index: int, wanted: list[int]) -> None:
@@ -120,6 +123,12 @@ class FleetMachine(RuleBasedStateMachine):
         change = ask.SettingChange("min.insync.replicas", ask.SettingOperation.SET, value)
         self.submit(ask.IncrementalAlterConfigs([((ResourceType.TOPIC, topic), [change])]))
 
+    @rule(broker=brokers, topic=topics, index=indexes)
+    def lose_replica(self, broker: int, topic: str, index: int) -> None:
+        found = self.image.topics.get(topic)
+        if found is not None:
+            self.on_broker(ask.ReplicasLost, broker, partitions=[(found.id, index)])
+
     # -- promises
 
     @invariant()
@@ -135,6 +144,7 @@ class FleetMachine(RuleBasedStateMachine):
                 assert not any(map(self.image.is_active, (*isr, *elr))), "somebody could lead"
             else:
                 assert state.leader in isr and self.image.is_active(state.leader) and not state.last_known_elr
+            assert not {*isr, *elr}.intersection(state.lost)
             assert all(map(self.image.is_active, isr)), "a broker that went is not in sync"
 
     @invariant()
@@ -197,7 +207,7 @@ class FleetMachine(RuleBasedStateMachine):
             previous_epoch=previous_epoch,
         )
 
-    def on_broker(self, kind: Any, broker: int, **options: bool) -> None:
+    def on_broker(self, kind: Any, broker: int, **options: Any) -> None:
         known = self.image.brokers.get(broker)
         if known is not None:
             self.submit(kind(broker, known.epoch, **options))
