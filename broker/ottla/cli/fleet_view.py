@@ -34,12 +34,12 @@ def render(
 ) -> Group:
     """`fleet` is None while no controller answers; `restartable` says by broker whether it may restart."""
     table = Table(title=_title(fleet), title_justify="left", box=None, header_style="bold", pad_edge=False)
-    for heading in ("broker", "rack", "address", "state", "leads", "replicas"):
-        right = heading in ("broker", "leads", "replicas")
+    for heading in ("broker", "rack", "address", "state", "leads", "holds"):
+        right = heading in ("broker", "leads", "holds")
         table.add_column(heading, justify="right" if right else "left", no_wrap=True)
     if processes:
-        table.add_column("pid", justify="right")
-        table.add_column("restarts", justify="right")
+        table.add_column("pid", justify="right", no_wrap=True)
+        table.add_column("died", justify="right", no_wrap=True)
     if restartable is not None:
         table.add_column("may restart")
     nodes = {node.id: node for node in fleet.nodes} if fleet else {}
