@@ -186,6 +186,9 @@ class HostFleet:
     def configure(self, topic: str, key: str, value: str) -> None:
         self.apply(config_record(resource_type=ResourceType.TOPIC, resource_name=topic, key=key, value=value))
 
+    def configure_broker(self, broker: str, key: str, value: str) -> None:
+        self.apply(config_record(resource_type=ResourceType.BROKER, resource_name=broker, key=key, value=value))
+
     async def elect(self, topic: str, index: int, leader: int, *, isr: tuple[int, ...] | None = None) -> None:
         self.apply(partition_change_record(self.image.topics[topic].id, index, leader=leader, isr=isr))
         await self.settled()

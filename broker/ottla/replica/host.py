@@ -20,6 +20,7 @@ from ottla.replica.partition import Partition
 from ottla.replica.replication import Replication
 from ottla.replica.settings import LiveSettings
 from ottla.replica.streams import Connect, Stream
+from ottla.replica.throttling import Throttles
 from ottla.storage.directories import LogDirectories
 from ottla.storage.log import Log
 from ottla.storage.worker import Worker
@@ -52,6 +53,7 @@ class ReplicaHost:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._replication: Replication | None = None
         self._serving: set[Stream] = set()
+        self.throttles = Throttles(node_id, settings=settings, image=lambda: self._image)
 
     # looking up
 

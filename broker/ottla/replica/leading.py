@@ -13,6 +13,8 @@ from typing import Protocol
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
 from ottla.replica.streams import Stream, StreamLost
+from ottla.replica.throttle import TokenBucket
+from ottla.replica.throttling import Throttles
 from ottla.wire import replication as frames
 from ottla.wire.batch import HEADER, HEADER_BYTES, OVERHEAD_BYTES
 from ottla.wire.replication import STREAM_SLOT, Entry, Follow, Frame, Hello, Refused
@@ -22,9 +24,10 @@ __all__ = ["LeaderStream", "Led"]
 log = logging.getLogger("ottla.replica")
 
 MESSAGE_BYTES = 1 << 20
-TURN_BYTES = 256 << 10  # of one partition in a message, while others wait
+TURN_BYTES = 256 << 10  # of one partition in a message, while others wait or a throttle counts
 UNACKED_BYTES_MAX = 16 << 20
 WATERMARK_DELAY_S = 0.005  # a watermark alone waits this long for batches to ride with
+THROTTLE_LOOK_S_MAX = 1.0  # a throttle may be lifted at any time
 LENGTH_AT = 8
 
 
@@ -32,6 +35,7 @@ class Led(Protocol):
     """What the stream asks of the host."""
 
     node_id: int
+    throttles: Throttles
 
     @property
     def cluster_id(self) -> str: ...
@@ -43,7 +47,7 @@ class Led(Protocol):
 class Slot:
     """One partition on its way to one follower."""
 
-    __slots__ = ("cold", "epoch", "number", "partition", "reading", "sent", "stream", "told")
+    __slots__ = ("buckets", "cold", "epoch", "number", "partition", "reading", "sent", "stream", "told")
 
     def __init__(self, stream: "LeaderStream", partition: Partition, follow: Follow) -> None:
         self.stream = stream
@@ -52,6 +56,7 @@ class Slot:
         self.epoch = partition.leader_epoch
         self.sent = follow.end
         self.told = (-1, -1)  # high watermark, log start
+        self.buckets: list[TokenBucket] = []  # that the next batches are taken from
         self.reading = False  # from the disk, in a thread
         self.cold: bytes | None = None  # batches that were read so
 
@@ -309,7 +314,9 @@ class LeaderStream:
             turns -= 1
             slot = next(iter(self._behind))
             del self._behind[slot]
-            share = min(MESSAGE_BYTES - size, TURN_BYTES if self._behind else MESSAGE_BYTES)
+            if self._is_held_back(slot):
+                continue
+            share = min(MESSAGE_BYTES - size, TURN_BYTES if self._behind or slot.buckets else MESSAGE_BYTES)
             data = self._read(slot, share, whole_first=not entries)
             if data:
                 entries.append(self._entry(slot, data))
@@ -318,9 +325,26 @@ class LeaderStream:
                 self._sent_bytes += len(data)
         return frames.encode(frames.Data(entries, batches)) if entries else None
 
+    def _is_held_back(self, slot: Slot) -> bool:
+        """By a throttle; its turn comes again when that allows more."""
+        slot.buckets = self._host.throttles.of(slot.partition, self._hello.broker_id)
+        if not slot.buckets:
+            return False
+        loop = asyncio.get_running_loop()
+        wait_s = max(bucket.wait_s(loop.time()) for bucket in slot.buckets)
+        if wait_s > 0:
+            loop.call_later(min(wait_s, THROTTLE_LOOK_S_MAX), self._resume, slot)
+        return wait_s > 0
+
+    def _resume(self, slot: Slot) -> None:
+        if self._slots.get(slot.number) is slot:
+            self.has_more(slot)
+
     def _entry(self, slot: Slot, data: bytes) -> Entry:
         base_offset, slot.sent = slot.sent, end_of(data)
         slot.told = slot.news
+        for bucket in slot.buckets:
+            bucket.take(len(data), asyncio.get_running_loop().time())
         if slot.is_behind:
             self._behind[slot] = None
         return Entry(slot.number, slot.epoch, *slot.told, base_offset, len(data))

@@ -16,7 +16,7 @@ from ottla.metadata.image import Image
 from ottla.metadata.state import ResourceType
 from ottla.storage.settings import LogSettings
 
-__all__ = ["LiveSettings"]
+__all__ = ["FLEET_WIDE", "LiveSettings"]
 
 FLEET_WIDE = ""
 

@@ -529,3 +529,27 @@ def test_a_replica_that_moved_away_is_removed(tmp_path):
         assert fleet.partition(0).high_watermark == 9
 
     run(test, tmp_path)
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_a_throttled_replica_is_copied_slowly_until_it_is_in_sync(tmp_path, side):
+    async def test(fleet: HostFleet) -> None:
+        await fleet.join(0, 1)
+        await fleet.create("orders", (0, 1), (0, 1))
+        await fleet.leave(1)
+        fleet.write(0, 1)
+        fleet.write(0, 1000, size=1000)
+        fleet.write(0, 1, index=1)
+        await until(lambda: [fleet.state("orders", index).isr for index in (0, 1)] == [(0,), (0,)])
+        broker = "0" if side == "leader" else "1"
+        fleet.configure("orders", f"{side}.replication.throttled.replicas", f"0:{broker}")
+        fleet.configure_broker(broker, f"{side}.replication.throttled.rate", "100000")
+        await fleet.join(1)
+        await fleet.same(index=1)
+        await until(lambda: fleet.partition(1).log.end_offset > 0)
+        assert fleet.partition(1).log.end_offset < fleet.partition(0).log.end_offset
+        fleet.configure_broker(broker, f"{side}.replication.throttled.rate", "100000000")
+        await fleet.same()
+        await until(lambda: set(fleet.state("orders").isr) == {0, 1})
+
+    run(test, tmp_path, **SHORT_LAG)
