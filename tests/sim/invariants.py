@@ -1,0 +1,132 @@
+"""What must hold in every history. The referee sees everything and touches nothing."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ottla.errors import Refusal
+from ottla.raft.messages import Entry
+from ottla.raft.role import Role
+from ottla.replica.partition import Partition
+from ottla.wire import records
+from ottla.wire.batch import iterate
+from sim.virtual_loop import VirtualLoop
+
+if TYPE_CHECKING:
+    from sim.node import SimNode
+
+__all__ = ["Broken", "Referee", "batches_below"]
+
+Key = tuple[str, int]
+
+
+class Broken(Exception):
+    """A rule does not hold."""
+
+
+class Referee:
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+        self.trace: list[str] = []
+        self.problems: list[str] = []
+        self.leaders: dict[int, int] = {}  # term → node
+        self.entries: dict[int, tuple[int, bytes]] = {}  # committed metadata
+        self.batches: dict[Key, dict[int, bytes]] = {}  # committed records: base offset → batch
+        self._watermarks: dict[tuple[str, Key, int], int] = {}
+        self._verified: dict[tuple[str, Key], int] = {}
+
+    def note(self, text: str) -> None:
+        self.trace.append(f"{self._loop.time():9.4f} {text}")
+
+    def object(self, problem: str) -> None:
+        self.note(f"BROKEN: {problem}")
+        self.problems.append(problem)
+
+    def raise_problems(self) -> None:
+        if self.problems:
+            raise Broken("; ".join(self.problems[:3]))
+
+    # told
+
+    def refused(self, node_id: int, reason: Refusal, *, expected: bool) -> None:
+        if expected:
+            self.note(f"node {node_id} stops after a failed fsync: {reason}")
+        elif "register" in str(reason):
+            self.note(f"node {node_id} gives up: {reason}")
+        else:
+            self.object(f"node {node_id} refuses to go on: {reason}")
+
+    def entries_applied(self, node_id: int, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            known = self.entries.setdefault(entry.index, (entry.term, entry.data))
+            if known != (entry.term, entry.data):
+                self.object(f"node {node_id} applies another metadata entry {entry.index} than was committed")
+
+    # looked at
+
+    def look(self, nodes: Sequence["SimNode"]) -> None:
+        for node in nodes:
+            life = node.life
+            if life is None or not life.hears:
+                continue
+            raft = life.quorum.driver.raft
+            if raft.role is Role.LEADER and self.leaders.setdefault(raft.term, node.id) != node.id:
+                self.object(f"nodes {self.leaders[raft.term]} and {node.id} both lead term {raft.term}")
+            for partition in life.host or ():
+                self._look_at(life.process.name, partition)
+        self.raise_problems()
+
+    def _look_at(self, process: str, partition: Partition) -> None:
+        key, high_watermark = (partition.topic, partition.index), partition.high_watermark
+        if partition.is_leader:
+            place = (process, key, partition.leader_epoch)
+            if high_watermark < self._watermarks.get(place, 0):
+                self.object(f"the high watermark of {partition} falls on {process} in epoch {partition.leader_epoch}")
+            self._watermarks[place] = high_watermark
+        begin = min(self._verified.get((process, key), 0), high_watermark)
+        if begin < high_watermark:
+            self.committed(process, partition, begin)
+            self._verified[process, key] = high_watermark
+
+    def committed(self, where: str, partition: Partition, begin: int = 0) -> None:
+        """All that lies below a replica's high watermark is the same everywhere, for ever."""
+        known = self.batches.setdefault((partition.topic, partition.index), {})
+        for base_offset, data in batches_below(partition, begin):
+            if known.setdefault(base_offset, data) != data:
+                self.object(f"{where} has another batch at {base_offset} of {partition} than was committed")
+
+    # at the end
+
+    def check_acknowledged(self, key: Key, partition: Partition, acknowledged: dict[int, list[tuple[int, int]]]) -> None:
+        """`acknowledged`: producer → (number of the record, offset it was told)."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for _, data in batches_below(partition, 0):
+            for batch in iterate(data):
+                for record in records.iterate(batch):
+                    producer, number = map(int, (record.value or b"").split(b":"))
+                    found.setdefault(producer, []).append((number, record.offset))
+        for producer, rows in found.items():
+            if [number for number, _ in rows] != list(range(len(rows))):
+                self.object(f"records of producer {producer} in {key} are not in order, once each: {rows[-8:]}")
+        for producer, told in acknowledged.items():
+            missing = set(told) - set(found.get(producer, ()))
+            if missing:
+                self.object(f"producer {producer}: {len(missing)} acknowledged records are lost, {sorted(missing)[:3]}")
+
+    def check_equal(self, partitions: Sequence[Partition]) -> None:
+        whole = [list(batches_below(partition, 0)) for partition in partitions]
+        if any(each != whole[0] for each in whole[1:]):
+            self.object(f"the replicas of {partitions[0]} are not equal up to the high watermark")
+
+
+def batches_below(partition: Partition, begin: int) -> list[tuple[int, bytes]]:
+    """(base offset, batch) of what is committed on this replica, from the batch that holds `begin`."""
+    log, end = partition.log, partition.high_watermark
+    begin, found = max(begin, log.start_offset), []
+    while begin < end:
+        data = log.read_cold(start=begin, end=end, size_bytes_max=1 << 20, whole_first=True)
+        if not data:
+            break
+        for batch in iterate(data):
+            found.append((batch.base_offset, bytes(batch.data)))
+            begin = batch.last_offset + 1
+    return found

@@ -1,0 +1,134 @@
+"""An asyncio loop on which time jumps to the next deadline, and on which a dead process runs no further.
+
+Whatever a simulated process starts (tasks, timers, callbacks) inherits its contextvars, so the loop knows the owner of
+every callback. Those of a process that has ended are never run: no `finally`, no clean-up, as with kill -9.
+"""
+
+import asyncio
+import contextvars
+import heapq
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any, TypeVar
+
+__all__ = ["OWNER", "Process", "SkewedClock", "Stuck", "VirtualLoop", "VirtualThreads"]
+
+T = TypeVar("T")
+WALL_MS_AT_START = 1_700_000_000_000
+STEPS_MAX = 3_000_000  # a history that takes more goes round in circles
+
+
+class Stuck(Exception):
+    """Nothing is left to do, or there is no end of it."""
+
+
+class Process:
+    """One life of a node."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.alive = True
+        self.context = contextvars.copy_context()
+        self.context.run(OWNER.set, self)
+
+
+OWNER: contextvars.ContextVar[Process | None] = contextvars.ContextVar("owner", default=None)
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = 0.0
+        self.steps = 0
+        self.failures: list[dict[str, Any]] = []
+        self.outside = contextvars.copy_context()  # of nobody: the network, clients, the referee
+        self._kept: list[asyncio.Task[Any]] = []
+        self.set_task_factory(self._make_task)
+        self.set_exception_handler(lambda _, context: self.failures.append(context))
+
+    def time(self) -> float:
+        return self._now
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> "asyncio.Task[Any]":
+        """Kept to the end: a task that is collected runs its `finally`, at a moment that nobody chose."""
+        task = asyncio.Task(coro, loop=self, **options)
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self._kept.append(task)
+        return task
+
+    def _run_once(self) -> None:
+        ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
+        while not ready and scheduled:
+            self._now = max(self._now, scheduled[0]._when)
+            while scheduled and scheduled[0]._when <= self._now:
+                handle = heapq.heappop(scheduled)
+                handle._scheduled = False
+                if not handle._cancelled:
+                    ready.append(handle)
+        if not ready and not self._stopping:  # type: ignore[attr-defined]
+            raise Stuck("nothing is left to happen")
+        self.steps += 1
+        if self.steps > STEPS_MAX:
+            raise Stuck(f"no end after {self.steps} steps, at {self._now:.3f} s")
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            owner = handle._context.get(OWNER)
+            if not handle._cancelled and (owner is None or owner.alive):
+                handle._run()
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+    def later(self, seconds: float, action: Callable[..., object], *arguments: object) -> None:
+        """Outside of all processes."""
+        self.call_later(seconds, action, *arguments, context=self.outside)
+
+    def within(self, process: Process, coro: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        return self.create_task(coro, context=process.context.copy())
+
+
+class SkewedClock:
+    """Wall time off by a while; monotonic time that runs a little fast or slow."""
+
+    def __init__(self, loop: VirtualLoop, *, offset_ms: int, rate: float) -> None:
+        self._loop = loop
+        self._offset_ms = offset_ms
+        self._rate = rate
+
+    def wall_ms(self) -> int:
+        return WALL_MS_AT_START + self._offset_ms + int(self._loop.time() * self._rate * 1000)
+
+    def monotonic(self) -> float:
+        return 1000.0 + self._loop.time() * self._rate
+
+
+class VirtualThreads:
+    """Work happens at once somewhere between now and `delay_max_s`; its result arrives somewhat later."""
+
+    def __init__(self, loop: VirtualLoop, random: Random) -> None:
+        self._loop = loop
+        self._random = random
+        self.delay_max_s = 0.001
+
+    def run(self, work: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._loop.call_later(self._random.random() * self.delay_max_s, self._work, future, work, arguments)
+        return future
+
+    def _work(self, future: "asyncio.Future[T]", work: Callable[..., T], arguments: tuple[object, ...]) -> None:
+        try:
+            result = work(*arguments)
+        except Exception as error:
+            self._done(future, future.set_exception, error)
+        else:
+            self._done(future, future.set_result, result)
+
+    def _done(self, future: "asyncio.Future[T]", settle: Callable[[Any], None], outcome: object) -> None:
+        def arrive() -> None:
+            if not future.done():
+                settle(outcome)
+
+        self._loop.call_later(self._random.random() * self.delay_max_s, arrive)

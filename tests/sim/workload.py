@@ -1,0 +1,165 @@
+"""Simulated clients: idempotent producers with acks=all that try again as real ones do, and consumers."""
+
+import asyncio
+import inspect
+from collections.abc import Coroutine
+from random import Random
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from kio.index import load_response_schema
+from ottla.api.call import Call
+from ottla.api.registry import load_all
+from ottla.errors import Code, KafkaError
+from ottla.wire.batch import iterate
+from ottla.wire.records import Record, encode
+from sim.invariants import Referee
+from sim.network import Network
+from sim.node import SimNode
+from sim.virtual_loop import WALL_MS_AT_START
+from support.frames import decode_response
+
+__all__ = ["Consumer", "Disconnected", "Producer"]
+
+T = TypeVar("T")
+PRODUCE, VERSION = 0, 9
+REQUEST_TIMEOUT_MS = 1500
+PATIENCE_S = 2.5
+PAUSE_S = 0.1
+# What a producer's library may never see while the fleet keeps its promises.
+FATAL = frozenset({Code.out_of_order_sequence_number, Code.invalid_producer_epoch, Code.corrupt_message})
+
+
+class Disconnected(Exception):
+    pass
+
+
+class Client:
+    def __init__(self, network: Network, referee: Referee, random: Random) -> None:
+        self.network = network
+        self.referee = referee
+        self.random = random
+        self.loses_answers = 0.02
+        self._leader_epoch = -1
+
+    def leader(self, topic: str, index: int) -> SimNode | None:
+        """As some node's metadata says; what is older than what was heard before is not believed."""
+        serving = [node for node in self.network.nodes.values() if node.life is not None and node.life.serves]
+        if not serving:
+            return None
+        life = self.random.choice(serving).life
+        assert life is not None
+        state = life.quorum.feed.image.partition(topic, index)
+        if state is None or state.leader_epoch < self._leader_epoch:
+            return None
+        self._leader_epoch = state.leader_epoch
+        return self.network.nodes.get(state.leader)
+
+    async def ask(self, node: SimNode, question: Coroutine[Any, Any, T]) -> T:
+        await asyncio.sleep(self.network.delay())
+        life = node.life
+        if life is None or not life.serves:
+            question.close()
+            raise Disconnected
+        task = self.network.loop.within(life.process, question)
+        await asyncio.wait([task], timeout=PATIENCE_S)
+        await asyncio.sleep(self.network.delay())
+        if not task.done() or self.random.random() < self.loses_answers:
+            raise Disconnected
+        return task.result()
+
+
+class Producer(Client):
+    def __init__(self, number: int, topic: str, index: int, network: Network, referee: Referee, random: Random) -> None:
+        super().__init__(network, referee, random)
+        self.number, self.topic, self.index = number, topic, index
+        self.sent = 0
+        self.acknowledged: list[tuple[int, int]] = []
+        self.stopping = False
+
+    async def run(self) -> None:
+        while not self.stopping:
+            count = self.random.randint(1, 3)
+            batch = self._batch(count)
+            while not await self._send(batch, count):
+                if self.stopping:
+                    return
+                await asyncio.sleep(self.random.random() * PAUSE_S)
+            self.sent += count
+            await asyncio.sleep(self.random.random() * PAUSE_S)
+
+    def _batch(self, count: int) -> bytes:
+        values = [f"{self.number}:{self.sent + each}".encode() for each in range(count)]
+        rows = [Record(each, WALL_MS_AT_START, None, value) for each, value in enumerate(values)]
+        return encode(rows, producer=(1000 + self.number, 0, self.sent))
+
+    async def _send(self, batch: bytes, count: int) -> bool:
+        node = self.leader(self.topic, self.index)
+        if node is None:
+            return False
+        try:
+            code, base_offset = await self.ask(node, produce(node, self.topic, self.index, batch))
+        except Disconnected:
+            return False
+        if code in FATAL:
+            self.referee.object(f"producer {self.number} gets {code.name} for sequence {self.sent}")
+        if code is Code.none:
+            self.acknowledged += [(self.sent + each, base_offset + each) for each in range(count)]
+            self.referee.note(f"producer {self.number} has {self.sent} to {self.sent + count - 1} at {base_offset}")
+        return code in (Code.none, Code.duplicate_sequence_number)
+
+
+async def produce(node: SimNode, topic: str, index: int, batch: bytes) -> tuple[Code, int]:
+    """By the broker's own handler, inside the node."""
+    api = load_all()[PRODUCE]
+    assert node.life is not None
+    services: Any = SimpleNamespace(replicas=node.life.host)
+    data = SimpleNamespace(index=index, records=memoryview(bytearray(batch)))
+    request = SimpleNamespace(
+        acks=-1,
+        timeout=REQUEST_TIMEOUT_MS,
+        transactional_id=None,
+        topic_data=[SimpleNamespace(name=topic, partition_data=[data])],
+    )
+    answer = api.handler(request, Call(services, api, VERSION, 1, "sim", "PLAINTEXT", "here"))
+    parts = await answer if inspect.isawaitable(answer) else answer
+    assert parts is not None
+    response = decode_response(b"".join(map(bytes, parts))[4:], load_response_schema(PRODUCE, VERSION))
+    (result,) = response.responses[0].partition_responses
+    return Code(int(result.error_code)), result.base_offset
+
+
+class Consumer(Client):
+    """Reads from the leader up to its high watermark; what it was given must stay what it was."""
+
+    def __init__(self, topic: str, index: int, network: Network, referee: Referee, random: Random) -> None:
+        super().__init__(network, referee, random)
+        self.topic, self.index = topic, index
+        self.offset = 0
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self.random.random() * PAUSE_S * 2)
+            node = self.leader(self.topic, self.index)
+            if node is None:
+                continue
+            try:
+                data = await self.ask(node, self._fetch(node))
+            except (Disconnected, KafkaError):
+                continue
+            known = self.referee.batches.setdefault((self.topic, self.index), {})
+            for batch in iterate(data):
+                found = bytes(batch.data)
+                if known.setdefault(batch.base_offset, found) != found:
+                    self.referee.object(f"a consumer reads another batch at {batch.base_offset} than was committed")
+                self.offset = batch.last_offset + 1
+
+    async def _fetch(self, node: SimNode) -> bytes:
+        assert node.life is not None and node.life.host is not None
+        partition = node.life.host.require(self.topic, self.index)
+        partition.require_leader()
+        if self.offset > partition.high_watermark:
+            return b""  # a new leader does not know yet how much is committed
+        limits: dict[str, Any] = {"size_bytes_max": 1 << 16, "whole_first": True}
+        data = partition.read(start=self.offset, end=partition.high_watermark, **limits)
+        return data or b""
