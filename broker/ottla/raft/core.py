@@ -176,11 +176,14 @@ class Raft:
         self.send(m.TimeoutNow(self.member, node_id, self.term))
 
     def leader_gone(self, node_id: int, now: float) -> None:
-        """The leader's process has ended: no need to wait for its silence. By chance, so that not all stand at once."""
+        """The leader's process has ended: no need to wait for its silence. One after the other, so that votes do not
+        split: all learn of it at the same moment."""
         self.now = now
         if self.role is Role.FOLLOWER and self.leader == node_id:
             self.leader = None
-            self.election_deadline = now + self.random.random() * self.config.heartbeat_s
+            turn = sum(voter.id < self.member.id for voter in self.log.voters if voter.id != node_id)
+            # Half a turn for the others to notice too: until then they would not vote.
+            self.election_deadline = now + (turn + 0.5 + self.random.random() / 4) * self.config.heartbeat_s / 2
 
     def compact(self, data: bytes, index: int) -> Snapshot:
         """The state machine's snapshot at `index`, which it has applied. Persist the result before relying on it."""
