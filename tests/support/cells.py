@@ -64,11 +64,11 @@ class Cell:
 
 
 class Cells:
-    """Cells on one switch. A cut goes one way: what `source` sends to `target` is lost."""
+    """Cells on one switch, and `link` to it from here. A cut goes one way: what `source` sends to `target` is lost."""
 
     def __init__(self, count: int) -> None:
         net = f"10.{200 + secrets.randbelow(50)}.{secrets.randbelow(256)}"
-        self._tag = secrets.token_hex(3)
+        self.link = f"ottla-{secrets.token_hex(3)}"
         self._switch = Cell()
         self._switch.run("ip", "link", "add", "switch", "type", "bridge")
         self._switch.run("ip", "link", "set", "switch", "up")
@@ -104,11 +104,10 @@ class Cells:
         return cell
 
     def _join_myself(self, host: str) -> None:
-        mine = f"ottla-{self._tag}"
-        run("ip", "link", "add", mine, "type", "veth", "peer", "name", "uplink", "netns", str(self._switch.pid))
+        run("ip", "link", "add", self.link, "type", "veth", "peer", "name", "uplink", "netns", str(self._switch.pid))
         self._plug("uplink")
-        run("ip", "address", "add", f"{host}/24", "dev", mine)
-        run("ip", "link", "set", mine, "up")
+        run("ip", "address", "add", f"{host}/24", "dev", self.link)
+        run("ip", "link", "set", self.link, "up")
 
     def _plug(self, port: str) -> None:
         self._switch.run("ip", "link", "set", port, "master", "switch", "up")
