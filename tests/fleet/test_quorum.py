@@ -224,6 +224,37 @@ def test_a_voter_that_is_not_listed_does_not_start(fleet: FleetOf, tmp_path: Pat
     assert not (tmp_path / "stray" / "data").exists()
 
 
+class ControllerAlone(OttlaMember):
+    """Has no listener for clients: it is ready when its control service answers."""
+
+    def _answers(self) -> bool:
+        channel = grpc.insecure_channel(f"{self.seat.host}:{self.seat.quorum_port}")
+        try:
+            ControlStub(channel).DescribeFleet(pb.DescribeFleetRequest(), timeout=2)
+        except grpc.RpcError:
+            return False
+        return True
+
+
+def test_a_controller_without_a_broker_and_a_broker_without_a_controller(fleet: FleetOf, tmp_path: Path) -> None:
+    cluster_id, port = seat_of(fleet, 0).cluster_id, free_port()
+    voters = f"1@127.0.0.1:{port}"
+    seats = [Seat(1, "a", "127.0.0.1", port, cluster_id, voters), Seat(2, "b", "127.0.0.1", 0, cluster_id, voters)]
+    controller = ControllerAlone(tmp_path / "controller", seats[0], {"process.roles": "controller"})
+    broker = OttlaMember(tmp_path / "broker", seats[1], {"process.roles": "broker"})
+    try:
+        controller.start()
+        broker.start()
+        make_topic(broker.bootstrap, "t", partitions=1, replicas=1)
+        stub = ControlStub(grpc.insecure_channel(f"127.0.0.1:{port}"))
+        seen = stub.DescribeFleet(pb.DescribeFleetRequest(), timeout=5)
+        assert [(node.id, list(node.roles)) for node in seen.nodes] == [(2, ["broker"]), (1, ["controller"])]
+        assert (broker.stop(), controller.stop()) == (0, 0)
+    finally:
+        broker.close()
+        controller.close()
+
+
 def test_a_broker_alone_does_without_grpc(fleet: FleetOf, tmp_path: Path) -> None:
     from support.ottla_broker import OttlaBroker
 

@@ -149,4 +149,5 @@ class Node:
 
 
 def _is_one_of_several(config: BrokerConfig) -> bool:
-    return "ottla.grpc.port" in config.explicit or any(voter.id != config.node_id for voter in config.voters)
+    others_vote = any(voter.id != config.node_id for voter in config.voters)
+    return others_vote or "broker" not in config.roles or "ottla.grpc.port" in config.explicit
