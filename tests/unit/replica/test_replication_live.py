@@ -9,7 +9,7 @@ import pytest
 from ottla.errors import Code, KafkaError
 from ottla.metadata.commands import AlterPartition
 from ottla.metadata.records import partition_change_record
-from ottla.replica import leading
+from ottla.replica import sending
 from ottla.replica.nearest import nearest
 from ottla.replica.streams import StreamLost
 from ottla.rpc import replication
@@ -39,10 +39,9 @@ def assert_equal(fleet: HostFleet, *brokers: int, topic: str = "orders", index: 
 
 def leave_alone(fleet: HostFleet, broker_id: int, topic: str = "orders") -> None:
     """Append what no follower will ever get: the broker's streams are cut first."""
-    partition = fleet.partition(broker_id, topic)
-    for copy in list(partition.copies.values()):
-        copy.stream._stream.close()
-    partition.copies.clear()
+    for stream in list(fleet.brokers[broker_id].host._serving):
+        stream.close()
+    fleet.partition(broker_id, topic).copies.clear()
 
 
 def test_followers_copy_what_the_leader_has_and_acks_all_waits_for_them(tmp_path):
@@ -70,17 +69,17 @@ def test_many_partitions_share_the_streams_in_both_directions(tmp_path):
         for index in range(40):
             assert await fleet.same(index=index) == 30
             assert_equal(fleet, 0, 1, index=index)
-        streams = {copy.stream for each in (0, 1) for one in fleet.brokers[each].host for copy in one.copies.values()}
+        streams = {copy.outgoing for each in (0, 1) for one in fleet.brokers[each].host for copy in one.copies.values()}
         assert len(streams) == 2
 
     run(test, tmp_path)
 
 
 def test_more_than_the_credit_flows_and_is_never_exceeded(tmp_path, monkeypatch):
-    monkeypatch.setattr(leading, "UNACKED_BYTES_MAX", 200_000)
-    monkeypatch.setattr(leading, "MESSAGE_BYTES", 100_000)
+    monkeypatch.setattr(sending, "UNACKED_BYTES_MAX", 200_000)
+    monkeypatch.setattr(sending, "MESSAGE_BYTES", 100_000)
     most = 0
-    build = leading.LeaderStream._data
+    build = sending.Outgoing._data
 
     def watched(stream):
         nonlocal most
@@ -88,7 +87,7 @@ def test_more_than_the_credit_flows_and_is_never_exceeded(tmp_path, monkeypatch)
         most = max(most, stream._sent_bytes - stream._received_bytes)
         return data
 
-    monkeypatch.setattr(leading.LeaderStream, "_data", watched)
+    monkeypatch.setattr(sending.Outgoing, "_data", watched)
 
     async def test(fleet: HostFleet) -> None:
         await fleet.join(0, 1)

@@ -1,0 +1,270 @@
+"""What a leader sends to one follower, and in which order. On the event loop.
+
+What is new is sent at once while the stream is idle; while it is busy, new batches gather and go in messages of up to
+MESSAGE_BYTES. Partitions take turns. What the follower has not acknowledged is limited by UNACKED_BYTES_MAX.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+from ottla.errors import Code, KafkaError
+from ottla.replica.partition import Partition
+from ottla.replica.throttle import TokenBucket
+from ottla.replica.throttling import Throttles
+from ottla.wire import replication as frames
+from ottla.wire.batch import HEADER, HEADER_BYTES, OVERHEAD_BYTES
+from ottla.wire.replication import Entry, Follow, Frame, Refused
+
+__all__ = ["Outgoing", "Slot"]
+
+MESSAGE_BYTES = 1 << 20
+TURN_BYTES = 256 << 10  # of one partition in a message, while others wait or a throttle counts
+UNACKED_BYTES_MAX = 16 << 20
+WATERMARK_DELAY_S = 0.005  # a watermark alone waits this long for batches to ride with
+THROTTLE_LOOK_S_MAX = 1.0  # a throttle may be lifted at any time
+LENGTH_AT = 8
+
+
+class Slot:
+    """One partition on its way to one follower."""
+
+    __slots__ = ("buckets", "cold", "epoch", "number", "outgoing", "partition", "reading", "sent", "told")
+
+    def __init__(self, outgoing: "Outgoing", partition: Partition, follow: Follow) -> None:
+        self.outgoing = outgoing
+        self.partition = partition
+        self.number = follow.slot
+        self.epoch = partition.leader_epoch
+        self.sent = follow.end
+        self.told = (-1, -1)  # high watermark, log start
+        self.buckets: list[TokenBucket] = []  # that the next batches are taken from
+        self.reading = False  # from the disk, in a thread
+        self.cold: bytes | None = None  # batches that were read so
+
+    @property
+    def is_behind(self) -> bool:
+        return self.sent < self.partition.log.end_offset
+
+    @property
+    def news(self) -> tuple[int, int]:
+        return self.partition.high_watermark, self.partition.log.start_offset
+
+    def appended(self) -> None:
+        self.outgoing.has_more(self)
+
+    def watermark_moved(self) -> None:
+        self.outgoing.has_watermark(self)
+
+    def ended(self, code: Code) -> None:
+        self.outgoing.give_up(self, KafkaError(code, f"{self.partition} is not led in epoch {self.epoch} any longer"))
+
+
+class Outgoing:
+    """`slots` are what the follower copies, by its numbers for them. `awake` is set when there is something to send."""
+
+    def __init__(self, follower: int, throttles: Throttles) -> None:
+        self.slots: dict[int, Slot] = {}
+        self.awake = asyncio.Event()
+        self._follower = follower
+        self._throttles = throttles
+        self._behind: dict[Slot, None] = {}  # in order of their turns
+        self._untold: dict[Slot, None] = {}  # of a watermark
+        self._first: list[Frame] = []  # to be sent before any batches
+        self._sent_bytes = 0
+        self._received_bytes = 0
+        self._watermark_timer: asyncio.TimerHandle | None = None
+        self._watermarks_due = False
+        self._reading: set[asyncio.Task[None]] = set()
+
+    def close(self) -> None:
+        for slot in list(self.slots.values()):
+            self.drop(slot)
+        if self._watermark_timer is not None:
+            self._watermark_timer.cancel()
+        for task in self._reading:
+            task.cancel()
+
+    # what to send
+
+    def add(self, partition: Partition, follow: Follow) -> None:
+        """From the follower's end on; instead of an older slot for the same partition, if there is one."""
+        slot = self.slots[follow.slot] = Slot(self, partition, follow)
+        replaced = partition.copies.get(self._follower)
+        partition.copies[self._follower] = slot
+        if replaced is not None:
+            replaced.ended(Code.fenced_leader_epoch)
+        self.has_more(slot)
+        self.has_watermark(slot)
+
+    def drop(self, slot: Slot) -> None:
+        self.slots.pop(slot.number, None)
+        self._behind.pop(slot, None)
+        self._untold.pop(slot, None)
+        copies = slot.partition.copies
+        if copies.get(self._follower) is slot:
+            del copies[self._follower]
+
+    def give_up(self, slot: Slot, error: KafkaError) -> None:
+        if self.slots.get(slot.number) is slot:
+            self.drop(slot)
+            self.say(Refused(slot.number, error.code, str(error)))
+
+    def received(self, size_bytes: int) -> None:
+        """The follower has so much, over the life of the stream."""
+        self._received_bytes = size_bytes
+        if self._behind:
+            self.awake.set()
+
+    def say(self, frame: Frame) -> None:
+        self._first.append(frame)
+        self.awake.set()
+
+    def has_more(self, slot: Slot) -> None:
+        if slot not in self._behind:
+            self._behind[slot] = None
+            self.awake.set()
+
+    def has_watermark(self, slot: Slot) -> None:
+        self._untold[slot] = None
+        if self._watermark_timer is None:
+            loop = asyncio.get_running_loop()
+            self._watermark_timer = loop.call_later(WATERMARK_DELAY_S, self._watermarks_are_due)
+
+    def _watermarks_are_due(self) -> None:
+        self._watermark_timer = None
+        self._watermarks_due = True
+        self.awake.set()
+
+    # sending
+
+    def frames(self) -> Iterator[bytes]:
+        """What there is to send now, and what comes up while it is being sent."""
+        while True:
+            if self._first:
+                yield frames.encode(self._first.pop(0))
+            elif (data := self._data()) is not None:
+                yield data
+            elif self._watermarks_due:
+                self._watermarks_due = False
+                if (watermarks := self._watermarks()) is not None:
+                    yield watermarks
+            else:
+                return
+
+    def _watermarks(self) -> bytes | None:
+        untold, self._untold = self._untold, {}
+        items = []
+        for slot in untold:
+            if slot.told != slot.news:
+                slot.told = slot.news
+                items.append(frames.Watermark(slot.number, *slot.told))
+        return frames.encode(frames.Watermarks(items)) if items else None
+
+    def _data(self) -> bytes | None:
+        """Batches of the partitions whose turn it is, or None when there are none, or too many are on their way."""
+        entries: list[Entry] = []
+        batches: list[bytes] = []
+        size = 0
+        turns = len(self._behind)
+        while turns and size < MESSAGE_BYTES and self._sent_bytes - self._received_bytes < UNACKED_BYTES_MAX:
+            turns -= 1
+            slot = next(iter(self._behind))
+            del self._behind[slot]
+            if self._is_held_back(slot):
+                continue
+            share = min(MESSAGE_BYTES - size, TURN_BYTES if self._behind or slot.buckets else MESSAGE_BYTES)
+            data = self._read(slot, share, whole_first=not entries)
+            if data:
+                entries.append(self._entry(slot, data))
+                batches.append(data)
+                size += len(data)
+                self._sent_bytes += len(data)
+        return frames.encode(frames.Data(entries, batches)) if entries else None
+
+    def _is_held_back(self, slot: Slot) -> bool:
+        """By a throttle; its turn comes again when that allows more."""
+        slot.buckets = self._throttles.of(slot.partition, self._follower)
+        if not slot.buckets:
+            return False
+        loop = asyncio.get_running_loop()
+        wait_s = max(bucket.wait_s(loop.time()) for bucket in slot.buckets)
+        if wait_s > 0:
+            loop.call_later(min(wait_s, THROTTLE_LOOK_S_MAX), self._resume, slot)
+        return wait_s > 0
+
+    def _resume(self, slot: Slot) -> None:
+        if self.slots.get(slot.number) is slot:
+            self.has_more(slot)
+
+    def _entry(self, slot: Slot, data: bytes) -> Entry:
+        base_offset, slot.sent = slot.sent, end_of(data)
+        slot.told = slot.news
+        for bucket in slot.buckets:
+            bucket.take(len(data), asyncio.get_running_loop().time())
+        if slot.is_behind:
+            self._behind[slot] = None
+        return Entry(slot.number, slot.epoch, *slot.told, base_offset, len(data))
+
+    def _read(self, slot: Slot, share: int, *, whole_first: bool) -> bytes | None:
+        """The next batches of a slot; nothing when there are none, no room, or the disk has to be asked first."""
+        if slot.cold is not None:
+            cold, slot.cold = slot.cold, None
+            return cold
+        if slot.reading or not slot.is_behind:
+            return None
+        try:
+            data = slot.partition.read(
+                start=slot.sent, end=slot.partition.log.end_offset, size_bytes_max=share, whole_first=whole_first
+            )
+        except KafkaError as error:
+            self._unreadable(slot, error)
+            return None
+        if data is None:
+            self._read_cold(slot)
+        elif not data and not whole_first:
+            self._behind[slot] = None  # its next batch is larger than the room that was left
+        return data
+
+    def _read_cold(self, slot: Slot) -> None:
+        slot.reading = True
+        task = asyncio.ensure_future(self._fill_cold(slot))
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+
+    async def _fill_cold(self, slot: Slot) -> None:
+        try:
+            data = await slot.partition.read_cold(
+                start=slot.sent,
+                end=slot.partition.log.end_offset,
+                size_bytes_max=MESSAGE_BYTES,
+                whole_first=True,
+            )
+        except KafkaError as error:
+            self._unreadable(slot, error)
+            return
+        finally:
+            slot.reading = False
+        if data and self.slots.get(slot.number) is slot:
+            slot.cold = data
+            self.has_more(slot)
+
+    def _unreadable(self, slot: Slot, error: KafkaError) -> None:
+        if self.slots.get(slot.number) is not slot:
+            return
+        start = slot.partition.log.start_offset
+        if slot.sent < start:
+            self.drop(slot)
+            self.say(frames.StartAt(slot.number, slot.epoch, start))
+        else:
+            self.give_up(slot, error)
+
+
+def end_of(data: bytes) -> int:
+    """The offset after the last of these whole batches."""
+    position, end = 0, len(data)
+    while True:
+        size = int.from_bytes(data[position + LENGTH_AT : position + OVERHEAD_BYTES], "big") + OVERHEAD_BYTES
+        if position + size + HEADER_BYTES > end:
+            fields = HEADER.unpack_from(data, position)
+            return int(fields[0]) + int(fields[6]) + 1
+        position += size
