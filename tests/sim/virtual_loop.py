@@ -15,6 +15,7 @@ __all__ = ["OWNER", "Process", "SkewedClock", "Stuck", "VirtualLoop", "VirtualTh
 
 T = TypeVar("T")
 WALL_MS_AT_START = 1_700_000_000_000
+CLOSED_TIMES_MAX = 10
 STEPS_MAX = 3_000_000  # a history that takes more goes round in circles
 
 
@@ -42,6 +43,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self.failures: list[dict[str, Any]] = []
         self.outside = contextvars.copy_context()  # of nobody: the network, clients, the referee
+        self._is_over = False
         self._kept: list[asyncio.Task[Any]] = []
         self.set_task_factory(self._make_task)
         self.set_exception_handler(lambda _, context: self.failures.append(context))
@@ -82,12 +84,43 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         pass
 
+    def dispose(self) -> None:
+        """The world is over: what was still under way is dropped here, not by the collector in the next history."""
+        self._is_over = True
+        kept, self._kept = self._kept, []
+        for task in kept:
+            if not task.done():
+                _drop(task.get_coro())
+        self._ready.clear()  # type: ignore[attr-defined]
+        self._scheduled.clear()  # type: ignore[attr-defined]
+        self.close()
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+        if self._is_over:
+            return asyncio.Handle(callback, args, self, context)
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
+        if self._is_over:
+            return asyncio.TimerHandle(when, callback, args, self, context)
+        return super().call_at(when, callback, *args, context=context)
+
     def later(self, seconds: float, action: Callable[..., object], *arguments: object) -> None:
         """Outside of all processes."""
         self.call_later(seconds, action, *arguments, context=self.outside)
 
     def within(self, process: Process, coro: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         return self.create_task(coro, context=process.context.copy())
+
+
+def _drop(coro: Any) -> None:
+    """A coroutine may wait again in its `finally`; then it is closed again."""
+    for _ in range(CLOSED_TIMES_MAX):
+        try:
+            coro.close()
+            return
+        except BaseException:  # whatever it says: it is not there any more
+            continue
 
 
 class SkewedClock:

@@ -13,6 +13,7 @@ from ottla.api.registry import load_all
 from ottla.errors import Code, KafkaError
 from ottla.wire.batch import iterate
 from ottla.wire.records import Record, encode
+from sim.disk import Crash
 from sim.invariants import Referee
 from sim.network import Network
 from sim.node import SimNode
@@ -66,7 +67,10 @@ class Client:
         await asyncio.sleep(self.network.delay())
         if not task.done() or self.random.random() < self.loses_answers:
             raise Disconnected
-        return task.result()
+        try:
+            return task.result()
+        except Crash:
+            raise Disconnected from None
 
 
 class Producer(Client):

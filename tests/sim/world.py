@@ -4,8 +4,9 @@
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from random import Random
+from typing import Any
 
 from ottla.metadata.commands import CreateTopics, NewTopic
 from ottla.metadata.image import Image
@@ -55,6 +56,7 @@ class World:
             for node in self.nodes:
                 if node.life is not None:
                     node.life.process.alive, node.life.disk.is_gone = False, True
+            self.loop.dispose()
 
     async def _history(self) -> None:
         watching = asyncio.ensure_future(self._watch())
@@ -138,9 +140,16 @@ class World:
                 Producer(number, TOPIC, index, self.network, self.referee, self._chance())
             )
         for producer in self.producers:
-            asyncio.ensure_future(producer.run())
+            self._run_client(producer.run())
         for index in range(self.partitions):
-            asyncio.ensure_future(Consumer(TOPIC, index, self.network, self.referee, self._chance()).run())
+            self._run_client(Consumer(TOPIC, index, self.network, self.referee, self._chance()).run())
+
+    def _run_client(self, client: Coroutine[Any, Any, None]) -> None:
+        def ended(task: "asyncio.Task[None]") -> None:
+            if (error := task.exception()) is not None:
+                self.referee.object(f"a client ends: {error!r}")
+
+        asyncio.ensure_future(client).add_done_callback(ended)
 
     # -- faults
 
