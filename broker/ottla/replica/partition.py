@@ -5,7 +5,7 @@ high watermark has passed them; for a log that asks for it (`flush.messages`), o
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Protocol
 
 from ottla.errors import Code, KafkaError
@@ -43,7 +43,9 @@ class Partition:
         self.log = log
         self.leader_epoch = -1
         self.leader_id = -1
-        self.prepare_lock = asyncio.Lock()
+        self.preparation = asyncio.Lock()
+        self.preparing = 0
+        """Batches that are opened before they are appended; while there are any, all others queue behind them."""
         self.watchers: dict[Watcher, None] = {}
         self._system = system
         self._node_id = node_id
@@ -150,6 +152,16 @@ class Partition:
         elif self._flush_task is None and view.advance(self._node_id, appended.last_offset + 1):
             self._watermark_moved()
         return appended
+
+    def in_line(self, preparing: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+        """Start the preparation of a batch; it keeps its place even when its client leaves."""
+        self.preparing += 1
+        task = asyncio.get_running_loop().create_task(preparing)
+        task.add_done_callback(self._prepared)
+        return task
+
+    def _prepared(self, _: "asyncio.Task[None]") -> None:
+        self.preparing -= 1
 
     def committed(self, last_offset: int) -> "asyncio.Future[None] | None":
         """None when the high watermark has passed the offset, else a future for that moment."""
