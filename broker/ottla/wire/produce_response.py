@@ -85,8 +85,9 @@ def _flexible_tail(parts: list[bytes], o: Outcome, version: int) -> None:
 
 
 def _endpoint_tag(endpoints: Sequence[Endpoint]) -> bytes:
-    content = uvarint(len(endpoints) + 1) + b"".join(
-        INT32(node) + text(host, flexible=True) + INT32(port) + text(rack, flexible=True) + b"\0"
-        for node, host, port, rack in endpoints
-    )
+    content = array_head(len(endpoints), flexible=True) + b"".join(_endpoint(*endpoint) for endpoint in endpoints)
     return b"\1\0" + uvarint(len(content)) + content
+
+
+def _endpoint(node: int, host: str, port: int, rack: str | None) -> bytes:
+    return INT32(node) + text(host, flexible=True) + INT32(port) + text(rack, flexible=True) + b"\0"
