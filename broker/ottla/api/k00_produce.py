@@ -43,9 +43,9 @@ def _outcome(name: str | bytes, data: Any, request: Any, call: Call, waits: list
         partition = call.node.replicas.require(name, data.index)
         batch = batches.sole(data.records, version=call.version)
         batches.check(batch)
-        if partition.prepare_lock.locked() or needs_preparation(batch, partition.log.settings):
+        if partition.preparing or needs_preparation(batch, partition.log.settings):
             batch.data = bytes(batch.data)  # the frame is gone when we come back
-            waits.append(_append_prepared(partition, batch, outcome, request, call))
+            waits.append(partition.in_line(_append_prepared(partition, batch, outcome, request, call)))
         elif (commit := _append(partition, batch, outcome, request.acks)) is not None:
             waits.append(_commit(commit, outcome, request.timeout))
     except KafkaError as error:
@@ -72,7 +72,7 @@ def _append(partition: Partition, batch: Batch, outcome: Outcome, acks: int) -> 
 async def _append_prepared(partition: Partition, batch: Batch, outcome: Outcome, request: Any, call: Call) -> None:
     """The lock keeps batches that need work in line with those behind them."""
     try:
-        async with partition.prepare_lock:
+        async with partition.preparation:
             settings, worker = partition.log.settings, call.node.replicas.worker
             ready = await prepared(batch, settings, worker, partition=str(partition))
             commit = _append(partition, ready, outcome, request.acks)

@@ -28,7 +28,9 @@ class Listener:
         endpoint = self.endpoint
         try:
             self._socket = socket.create_server(
-                (endpoint.host or "0.0.0.0", endpoint.port), backlog=self._config["socket.listen.backlog.size"]
+                (endpoint.host or "0.0.0.0", endpoint.port),
+                family=socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET,
+                backlog=self._config["socket.listen.backlog.size"],
             )
             self._size_buffers(self._socket)
         except OSError as error:

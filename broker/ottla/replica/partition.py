@@ -6,7 +6,7 @@ high watermark has passed them; for a log that asks for it (`flush.messages`), o
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Protocol
 
 from ottla.errors import Code, KafkaError
@@ -61,7 +61,9 @@ class Partition:
         self.leader_epoch = -1
         self.leader_id = -1
         self.partition_epoch = -1
-        self.prepare_lock = asyncio.Lock()
+        self.preparation = asyncio.Lock()
+        self.preparing = 0
+        """Batches that are opened before they are appended; while there are any, all others queue behind them."""
         self.watchers: dict[Watcher, None] = {}
         self.copies: dict[int, Copy] = {}  # by the follower's broker id
         self.view: LeaderView | None = None  # None: not the leader
@@ -257,6 +259,16 @@ class Partition:
     def durable_end(self) -> int:
         """How much of the log a follower may promise to have."""
         return self.log.end_offset if self._flush_task is None else self.log.flushed_offset
+
+    def in_line(self, preparing: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+        """Start the preparation of a batch; it keeps its place even when its client leaves."""
+        self.preparing += 1
+        task = asyncio.get_running_loop().create_task(preparing)
+        task.add_done_callback(self._prepared)
+        return task
+
+    def _prepared(self, _: "asyncio.Task[None]") -> None:
+        self.preparing -= 1
 
     def committed(self, last_offset: int) -> "asyncio.Future[None] | None":
         """None when the high watermark has passed the offset, else a future for that moment."""

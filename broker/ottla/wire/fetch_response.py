@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ottla.system import Buffer
-from ottla.wire.writer import uvarint
+from ottla.wire.writer import array_head, text, uvarint
 
 __all__ = ["Fetched", "encode"]
 
-INT16 = struct.Struct(">h").pack
 INT32 = struct.Struct(">i").pack
 HEAD = struct.Struct(">ihqq")
 HEAD_WITH_START = struct.Struct(">ihqqq")
@@ -46,9 +45,10 @@ def encode(version: int, *, error_code: int, session_id: int, topics: Topics) ->
     """The body as parts; a topic is named by its raw id from version 13 on."""
     flexible = version >= 12
     head = TOP.pack(0, error_code, session_id) if version >= 7 else INT32(0)
-    parts: list[Buffer] = [head + _count(len(topics), flexible)]
+    parts: list[Buffer] = [head + array_head(len(topics), flexible=flexible)]
     for topic, answers in topics:
-        parts.append(_topic(topic, flexible) + _count(len(answers), flexible))
+        name = topic if isinstance(topic, bytes) else text(topic, flexible=flexible)
+        parts.append(name + array_head(len(answers), flexible=flexible))
         for answer in answers:
             _partition(parts, answer, version)
         if flexible:
@@ -56,17 +56,6 @@ def encode(version: int, *, error_code: int, session_id: int, topics: Topics) ->
     if flexible:
         parts.append(b"\0")
     return parts
-
-
-def _count(count: int, flexible: bool) -> bytes:
-    return uvarint(count + 1) if flexible else INT32(count)
-
-
-def _topic(topic: str | bytes, flexible: bool) -> bytes:
-    if isinstance(topic, bytes):
-        return topic
-    name = topic.encode()
-    return (uvarint(len(name) + 1) if flexible else INT16(len(name))) + name
 
 
 def _partition(parts: list[Buffer], a: Fetched, version: int) -> None:
@@ -89,7 +78,7 @@ def _aborted(aborted: Sequence[tuple[int, int]] | None, flexible: bool) -> bytes
     if aborted is None:
         return b"\0" if flexible else b"\xff\xff\xff\xff"
     end = b"\0" if flexible else b""
-    return _count(len(aborted), flexible) + b"".join(ABORTED.pack(*entry) + end for entry in aborted)
+    return array_head(len(aborted), flexible=flexible) + b"".join(ABORTED.pack(*entry) + end for entry in aborted)
 
 
 def _tags(a: Fetched) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ottla.system import Buffer
-from ottla.wire.writer import uvarint
+from ottla.wire.writer import array_head, text
 
 __all__ = ["BrokerEndpoint", "MetadataHead", "PartitionLine", "encode_partitions", "encode_topic", "response"]
 
@@ -47,7 +47,7 @@ class PartitionLine:
 def encode_partitions(version: int, partitions: Sequence[PartitionLine]) -> bytes:
     """The array of a topic's partitions."""
     flexible = version >= 9
-    parts = [_count(len(partitions), flexible)]
+    parts = [array_head(len(partitions), flexible=flexible)]
     for line in partitions:
         parts.append(struct.pack(">hii", line.error_code, line.index, line.leader))
         if version >= 7:
@@ -64,7 +64,7 @@ def encode_topic(
     version: int, *, error_code: int, name: str | None, topic_id: bytes, internal: bool, partitions: bytes
 ) -> bytes:
     flexible = version >= 9
-    parts = [INT16(error_code), _text(name, flexible)]
+    parts = [INT16(error_code), text(name, flexible=flexible)]
     if version >= 10:
         parts.append(topic_id)
     if version >= 1:
@@ -84,10 +84,10 @@ def response(version: int, head: MetadataHead, topics: Sequence[bytes], *, error
         parts.append(INT32(0))
     parts.append(_brokers(version, head.brokers))
     if version >= 2:
-        parts.append(_text(head.cluster_id, flexible))
+        parts.append(text(head.cluster_id, flexible=flexible))
     if version >= 1:
         parts.append(INT32(head.controller_id))
-    parts.append(_count(len(topics), flexible))
+    parts.append(array_head(len(topics), flexible=flexible))
     parts += topics
     if 8 <= version <= 10:
         parts.append(NO_OPERATIONS)
@@ -100,26 +100,15 @@ def response(version: int, head: MetadataHead, topics: Sequence[bytes], *, error
 
 def _brokers(version: int, brokers: Sequence[BrokerEndpoint]) -> bytes:
     flexible = version >= 9
-    parts = [_count(len(brokers), flexible)]
+    parts = [array_head(len(brokers), flexible=flexible)]
     for broker in brokers:
-        parts += (INT32(broker.id), _text(broker.host, flexible), INT32(broker.port))
+        parts += (INT32(broker.id), text(broker.host, flexible=flexible), INT32(broker.port))
         if version >= 1:
-            parts.append(_text(broker.rack, flexible))
+            parts.append(text(broker.rack, flexible=flexible))
         if flexible:
             parts.append(b"\0")
     return b"".join(parts)
 
 
-def _count(count: int, flexible: bool) -> bytes:
-    return uvarint(count + 1) if flexible else INT32(count)
-
-
 def _ids(ids: Sequence[int], flexible: bool) -> bytes:
-    return _count(len(ids), flexible) + struct.pack(f">{len(ids)}i", *ids)
-
-
-def _text(value: str | None, flexible: bool) -> bytes:
-    if value is None:
-        return b"\0" if flexible else b"\xff\xff"
-    data = value.encode()
-    return (uvarint(len(data) + 1) if flexible else INT16(len(data))) + data
+    return array_head(len(ids), flexible=flexible) + struct.pack(f">{len(ids)}i", *ids)

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ottla.system import Buffer
-from ottla.wire.writer import uvarint
+from ottla.wire.writer import array_head, text, uvarint
 
 __all__ = ["Outcome", "Topics", "encode"]
 
 HEAD = struct.Struct(">ihqq")
 HEAD_WITH_START = struct.Struct(">ihqqq")
-INT16 = struct.Struct(">h").pack
 INT32 = struct.Struct(">i").pack
 LEADER = struct.Struct(">ii")
 
@@ -42,10 +41,10 @@ Endpoint = tuple[int, str, int, str | None]
 def encode(version: int, topics: Topics, endpoints: Sequence[Endpoint] = (), throttle_ms: int = 0) -> list[Buffer]:
     """The body; a topic is named by its raw id from version 13 on."""
     flexible = version >= 9
-    parts: list[bytes] = [uvarint(len(topics) + 1) if flexible else INT32(len(topics))]
+    parts: list[bytes] = [array_head(len(topics), flexible=flexible)]
     for topic, outcomes in topics:
-        parts.append(_topic(topic, flexible))
-        parts.append(uvarint(len(outcomes) + 1) if flexible else INT32(len(outcomes)))
+        parts.append(topic if isinstance(topic, bytes) else text(topic, flexible=flexible))
+        parts.append(array_head(len(outcomes), flexible=flexible))
         for outcome in outcomes:
             _outcome(parts, outcome, version)
         if flexible:
@@ -54,13 +53,6 @@ def encode(version: int, topics: Topics, endpoints: Sequence[Endpoint] = (), thr
     if flexible:
         parts.append(_endpoint_tag(endpoints) if endpoints and version >= 10 else b"\0")
     return [b"".join(parts)]
-
-
-def _topic(topic: str | bytes, flexible: bool) -> bytes:
-    if isinstance(topic, bytes):
-        return topic
-    name = topic.encode()
-    return (uvarint(len(name) + 1) if flexible else INT16(len(name))) + name
 
 
 def _outcome(parts: list[bytes], outcome: Outcome, version: int) -> None:
@@ -74,8 +66,8 @@ def _outcome(parts: list[bytes], outcome: Outcome, version: int) -> None:
     elif version == 8:
         parts.append(INT32(len(o.record_errors)))
         for position, message in o.record_errors:
-            parts += (INT32(position), _text(message))
-        parts.append(_text(o.message))
+            parts += (INT32(position), text(message, flexible=False))
+        parts.append(text(o.message, flexible=False))
 
 
 def _flexible_tail(parts: list[bytes], o: Outcome, version: int) -> None:
@@ -84,8 +76,8 @@ def _flexible_tail(parts: list[bytes], o: Outcome, version: int) -> None:
         return
     parts.append(uvarint(len(o.record_errors) + 1))
     for position, message in o.record_errors:
-        parts += (INT32(position), _compact(message), b"\0")
-    parts.append(_compact(o.message))
+        parts += (INT32(position), text(message, flexible=True), b"\0")
+    parts.append(text(o.message, flexible=True))
     if o.leader is None or version < 10:
         parts.append(b"\0")
     else:
@@ -93,21 +85,9 @@ def _flexible_tail(parts: list[bytes], o: Outcome, version: int) -> None:
 
 
 def _endpoint_tag(endpoints: Sequence[Endpoint]) -> bytes:
-    content = uvarint(len(endpoints) + 1) + b"".join(
-        INT32(node) + _compact(host) + INT32(port) + _compact(rack) + b"\0" for node, host, port, rack in endpoints
-    )
+    content = array_head(len(endpoints), flexible=True) + b"".join(_endpoint(*endpoint) for endpoint in endpoints)
     return b"\1\0" + uvarint(len(content)) + content
 
 
-def _text(value: str | None) -> bytes:
-    if value is None:
-        return b"\xff\xff"
-    data = value.encode()
-    return INT16(len(data)) + data
-
-
-def _compact(value: str | None) -> bytes:
-    if value is None:
-        return b"\0"
-    data = value.encode()
-    return uvarint(len(data) + 1) + data
+def _endpoint(node: int, host: str, port: int, rack: str | None) -> bytes:
+    return INT32(node) + text(host, flexible=True) + INT32(port) + text(rack, flexible=True) + b"\0"

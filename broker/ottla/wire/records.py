@@ -106,11 +106,11 @@ def headers(records: bytes, position: int, end: int) -> Sequence[tuple[str, byte
     """The headers of a record, which lie between its value and its end."""
     if records[position] == 0 and position + 1 == end:
         return ()
-    count, position = take(records, position)
-    if not 0 <= count <= end - position:
-        raise _invalid(f"a record claims {count} headers in {end - position} bytes")
     found = []
     try:
+        count, position = take(records, position)
+        if not 0 <= count <= end - position:
+            raise _invalid(f"a record claims {count} headers in {end - position} bytes")
         for _ in range(count):
             key_length, key_start = take(records, position)
             if key_length < 0:

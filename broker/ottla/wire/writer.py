@@ -11,7 +11,7 @@ from typing import Any
 
 from ottla.wire.schema import Field, Struct
 
-__all__ = ["uvarint", "writer_of"]
+__all__ = ["array_head", "text", "uvarint", "writer_of"]
 
 Write = Callable[[list[bytes], Any], None]
 NO_ID = bytes(16)
@@ -51,6 +51,17 @@ def uvarint(value: int) -> bytes:
     return bytes(out)
 
 
+def array_head(count: int, *, flexible: bool) -> bytes:
+    return uvarint(count + 1) if flexible else INT32(count)
+
+
+def text(value: str | None, *, flexible: bool) -> bytes:
+    if value is None:
+        return b"\0" if flexible else b"\xff\xff"
+    data = value.encode()
+    return (uvarint(len(data) + 1) if flexible else INT16(len(data))) + data
+
+
 SMALL = [bytes((value,)) for value in range(0x80)]
 
 
@@ -69,7 +80,7 @@ def _array(write_one: Write, *, flexible: bool) -> Write:
         if items is None:
             parts.append(b"\0" if flexible else b"\xff\xff\xff\xff")
             return
-        parts.append(uvarint(len(items) + 1) if flexible else INT32(len(items)))
+        parts.append(array_head(len(items), flexible=flexible))
         for item in items:
             write_one(parts, item)
 

@@ -132,6 +132,14 @@ def test_damage_is_refused_or_read_whole(history: list, draw: st.DataObject) -> 
         assert error.code is Code.invalid_record
 
 
+def test_a_count_of_headers_that_runs_over_the_end_is_refused() -> None:
+    """Found by damage: the last byte of a batch says that another one follows."""
+    record = bytes.fromhex("0c000000010180")
+    with pytest.raises(KafkaError) as raised:
+        list(iterate(raw(record, 1)))
+    assert raised.value.code is Code.invalid_record
+
+
 @given(histories, st.integers(min_value=1))
 def test_truncation_is_always_refused(history: list, cut: int) -> None:
     good = parse(encode(made(history)))
