@@ -43,7 +43,6 @@ TOPIC_DEFAULTS = {
 # Some defaults of a Kafka broker that operators look up, and that must be spelled and valued the same.
 BROKER_DEFAULTS = {
     "auto.create.topics.enable": "true",
-    "broker.session.timeout.ms": "9000",
     "compression.type": "producer",
     "default.replication.factor": "1",
     "log.cleaner.backoff.ms": "15000",

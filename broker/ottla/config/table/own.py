@@ -8,8 +8,8 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Id of the fleet, 22 characters. With it an empty data directory formats itself; without it only that "
                "of a sole voter does. A directory of another fleet is refused."),
     broker("ottla.grpc.port", INT, 9094, HIGH, valid=between(0, 65_535),
-           doc="Port for the traffic between nodes: quorum, replication, control. 0 takes a free one. Without an entry a"
-               " voter takes that of controller.quorum.voters, and a broker that is the only voter opens none."),
+           doc="Port for the traffic between nodes: quorum, replication, control. 0 takes a free one. Without an entry"
+               " a voter takes that of controller.quorum.voters, and a broker that is the only voter opens none."),
     broker("ottla.open.files.max", INT, 10_000, MEDIUM, valid=at_least(16), unit="files",
            doc="Segment files kept open at one time, least recently used first to close."),
 )
