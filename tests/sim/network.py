@@ -1,8 +1,8 @@
 """Links between simulated nodes, with the interfaces of the real ones.
 
-    QuorumLink      Raft messages: lost, delayed, reordered (ottla.raft.driver.Transport)
-    SimStream       replication: in order, but it may break (ottla.replica.streams.Stream)
-    SimChannels     calls of the control service (what ottla.rpc.forwarding makes of gRPC)
+QuorumLink      Raft messages: lost, delayed, reordered (ottla.raft.driver.Transport)
+SimStream       replication: in order, but it may break (ottla.replica.streams.Stream)
+SimChannels     calls of the control service (what ottla.rpc.forwarding makes of gRPC)
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """One history: three nodes, clients, faults by the seed, healing, and the judgement.
 
-    world = World(seed); world.play()        raises Broken; world.referee.trace tells what happened
+world = World(seed); world.play()        raises Broken; world.referee.trace tells what happened
 """
 
 import asyncio
@@ -136,9 +136,7 @@ class World:
     def _start_clients(self) -> None:
         for number in range(self.partitions + self.random.randint(0, 2)):
             index = number % self.partitions
-            self.producers.append(
-                Producer(number, TOPIC, index, self.network, self.referee, self._chance())
-            )
+            self.producers.append(Producer(number, TOPIC, index, self.network, self.referee, self._chance()))
         for producer in self.producers:
             self._run_client(producer.run())
         for index in range(self.partitions):
@@ -308,4 +306,3 @@ class World:
     @property
     def acknowledged(self) -> int:
         return sum(len(producer.acknowledged) for producer in self.producers)
-
