@@ -1,6 +1,5 @@
 """A node of the simulated fleet: the broker's own parts, put together as ottla.node does, on simulated surroundings."""
 
-import asyncio
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -120,7 +119,7 @@ class SimNode:
             stream.close()
         else:
             stream.serve(life)
-            asyncio.ensure_future(life.host.serve_follower(stream))
+            self.loop.within(life.process, life.host.serve_follower(stream))
 
     def control_methods(self) -> dict[str, Any]:
         return self.life.control.methods() if self.life is not None and self.life.hears else {}

@@ -23,7 +23,8 @@ def main() -> None:
             print("\n".join(world.referee.trace))
         digest = hashlib.sha256("\n".join(world.referee.trace).encode()).hexdigest()[:16]
         print(
-            f"seed {seed}: {world.acknowledged} acknowledged, {world.loop.time():.1f} s, {world.loop.steps} steps, {digest}"
+            f"seed {seed}: {world.acknowledged} acknowledged, {world.loop.time():.1f} s, "
+            f"{world.loop.steps} steps, {digest}"
         )
 
 

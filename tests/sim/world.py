@@ -112,6 +112,9 @@ class World:
     def is_healthy(self) -> bool:
         return self._all_serve() and all(self.is_in_sync(node) for node in self.nodes)
 
+    def _nobody_is_doomed(self) -> bool:
+        return not any(node.life is not None and node.life is node.doomed for node in self.nodes)
+
     def partition(self, node: SimNode, index: int) -> Partition:
         assert node.life is not None and node.life.host is not None
         return node.life.host.require(TOPIC, index)
@@ -266,8 +269,7 @@ class World:
             elif not node.life.disk.fail_syncs:
                 node.life.threads.delay_max_s = 0.001
                 node.life.disk.crash_in = None
-        while any(node.life is not None and node.life is node.doomed for node in self.nodes):
-            await asyncio.sleep(LOOK_SECONDS)  # what was set off before comes to its end
+        await self._until(self._nobody_is_doomed, HEAL_SECONDS_MAX, "what was set off before does not end")
         for node in self.nodes:
             if node.life is None:
                 node.start()
