@@ -96,7 +96,9 @@ class Referee:
 
     # at the end
 
-    def check_acknowledged(self, key: Key, partition: Partition, acknowledged: dict[int, list[tuple[int, int]]]) -> None:
+    def check_acknowledged(
+        self, key: Key, partition: Partition, acknowledged: dict[int, list[tuple[int, int]]]
+    ) -> None:
         """`acknowledged`: producer → (number of the record, offset it was told)."""
         found: dict[int, list[tuple[int, int]]] = {}
         for _, data in batches_below(partition, 0):

@@ -1,8 +1,8 @@
 """Links between simulated nodes, with the interfaces of the real ones.
 
-    QuorumLink      Raft messages: lost, delayed, reordered (ottla.raft.driver.Transport)
-    SimStream       replication: in order, but it may break (ottla.replica.streams.Stream)
-    SimChannels     calls of the control service (what ottla.rpc.forwarding makes of gRPC)
+QuorumLink      Raft messages: lost, delayed, reordered (ottla.raft.driver.Transport)
+SimStream       replication: in order, but it may break (ottla.replica.streams.Stream)
+SimChannels     calls of the control service (what ottla.rpc.forwarding makes of gRPC)
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from ottla.replica.streams import StreamLost
 from sim.virtual_loop import VirtualLoop
 
 if TYPE_CHECKING:
-    from sim.node import SimNode
+    from sim.node import Life, SimNode
 
-__all__ = ["Network", "QuorumLink", "SimChannels", "SimStream", "address_of"]
+__all__ = ["Network", "QuorumLink", "SimChannels", "SimStream", "address_of", "connector"]
 
 BREAK_SECONDS_MAX = 2.0  # until an end of a cut stream notices
 
@@ -83,6 +83,7 @@ class SimStream:
         self.peer: SimStream
         self._arrived: deque[bytes] = deque()
         self._lost: str | None = None
+        self._is_broken = False
         self._free_at = 0.0
         self._waiter: asyncio.Future[None] | None = None
 
@@ -103,7 +104,7 @@ class SimStream:
     def _arrive(self, frame: bytes) -> None:
         if self._network.is_cut(self._source.id, self._target.id) or not self._target_lives():
             self.break_off("the other side does not answer")
-        elif self.peer._lost is None and self._lost is None:
+        elif not self._is_broken and self.peer._lost is None and self._lost is None:
             self.peer._arrived.append(frame)
             self.peer._wake()
 
@@ -125,9 +126,18 @@ class SimStream:
             self._network.loop.later(self._network.delay(), self.peer._lose, "closed by the other side")
 
     def break_off(self, why: str) -> None:
-        """Both ends hear of it, each in its own time."""
+        """Nothing arrives any more; both ends hear of it, each in its own time."""
         for end in (self, self.peer):
+            end._is_broken = True
             self._network.loop.later(self._network.random.random() * BREAK_SECONDS_MAX, end._lose, why)
+
+    def process_ended(self) -> None:
+        """On this side."""
+        self._lose("the process ended")
+        self._network.loop.later(self._network.delay(), self.peer._lose, "the other process ended")
+
+    def serve(self, life: "Life") -> None:
+        self._owner = life
 
     def _lose(self, why: str) -> None:
         if self._lost is None:
@@ -148,6 +158,7 @@ def connector(network: Network, node: "SimNode") -> Callable[[str], SimStream]:
         if target.life is None or network.loses(node.id, target.id) or network.loses(target.id, node.id):
             near.break_off("cannot connect")
         else:
+            target.streams.append(far)
             network.loop.later(network.delay(), network.deliver, target, target.serve_stream, far)
         return near
 
@@ -190,7 +201,7 @@ class SimChannel:
     def unary_unary(
         self, path: str, *, request_serializer: Any, response_deserializer: Any, **_: Any
     ) -> Callable[..., Any]:
-        async def call(request: Any, *, timeout: float) -> Any:
+        async def call(request: Any, *, timeout: float) -> Any:  # noqa: ASYNC109 - as gRPC names it
             answer = self._network.loop.create_future()
             self._ask(path.rpartition("/")[2], request_serializer(request), answer)
             try:

@@ -1,6 +1,5 @@
 """A node of the simulated fleet: the broker's own parts, put together as ottla.node does, on simulated surroundings."""
 
-import asyncio
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -52,6 +51,7 @@ class SimNode:
         self.unclean = False  # its process was killed, and it is not in sync again since
         self.power_lost = False  # the same after a power loss
         self.loses_power = False  # at the end of the present life
+        self.doomed: Life | None = None  # the life that ends, or ended, by one of these
         settings = {
             "node.id": str(node_id),
             "log.dirs": ROOT,
@@ -85,7 +85,7 @@ class SimNode:
         life.disk.is_gone = True
         streams, self.streams = self.streams, []
         for stream in streams:
-            self.loop.later(self.network.delay(), stream.peer._lose, "the process ended")
+            stream.process_ended()
         for other in self.network.nodes.values():
             if other is not self and not self.network.is_cut(self.id, other.id):
                 wait = self.random.random() * GONE_SECONDS_MAX
@@ -115,12 +115,11 @@ class SimNode:
 
     def serve_stream(self, stream: SimStream) -> None:
         life = self.life
-        self.streams.append(stream)
-        stream._owner = life
         if life is None or life.host is None or not life.replicates:
             stream.close()
         else:
-            asyncio.ensure_future(life.host.serve_follower(stream))
+            stream.serve(life)
+            self.loop.within(life.process, life.host.serve_follower(stream))
 
     def control_methods(self) -> dict[str, Any]:
         return self.life.control.methods() if self.life is not None and self.life.hears else {}

@@ -22,7 +22,10 @@ def main() -> None:
         if "--trace" in sys.argv or "--log" in sys.argv:
             print("\n".join(world.referee.trace))
         digest = hashlib.sha256("\n".join(world.referee.trace).encode()).hexdigest()[:16]
-        print(f"seed {seed}: {world.acknowledged} acknowledged, {world.loop.time():.1f} s, {world.loop.steps} steps, {digest}")
+        print(
+            f"seed {seed}: {world.acknowledged} acknowledged, {world.loop.time():.1f} s, "
+            f"{world.loop.steps} steps, {digest}"
+        )
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from sim.invariants import Broken
 from sim.world import World
 
 # Histories that once broke a rule.
-KEPT_SEEDS = (5,)
+KEPT_SEEDS = (5, 146)
 
 
 @pytest.fixture(autouse=True)
@@ -43,11 +43,11 @@ def test_known_seeds(seed: int) -> None:
 
 def test_a_seed_replays_exactly() -> None:
     """Also in another process with other hashes."""
-    first, second = check(4711), check(4711)
+    first, second = check(140), check(140)
     assert first.referee.trace == second.referee.trace
     assert len(first.referee.trace) > 100
-    environment = {**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "sim.run", "4711", "--trace"]
+    environment = {**os.environ, "PYTHONHASHSEED": "140", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "sim.run", "140", "--trace"]
     again = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
     assert again.stdout.splitlines()[:-1] == first.referee.trace
 

@@ -16,7 +16,8 @@ __all__ = ["OWNER", "Process", "SkewedClock", "Stuck", "VirtualLoop", "VirtualTh
 T = TypeVar("T")
 WALL_MS_AT_START = 1_700_000_000_000
 CLOSED_TIMES_MAX = 10
-STEPS_MAX = 3_000_000  # a history that takes more goes round in circles
+TICK_S = 1e-6
+STEPS_MAX = 400_000  # a history that takes more goes round in circles
 
 
 class Stuck(Exception):
@@ -70,6 +71,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if not ready and not self._stopping:  # type: ignore[attr-defined]
             raise Stuck("nothing is left to happen")
         self.steps += 1
+        self._now += TICK_S  # else what is due in less time than a float can tell apart would never be
         if self.steps > STEPS_MAX:
             raise Stuck(f"no end after {self.steps} steps, at {self._now:.3f} s")
         for _ in range(len(ready)):

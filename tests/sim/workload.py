@@ -26,7 +26,7 @@ T = TypeVar("T")
 PRODUCE, VERSION = 0, 9
 REQUEST_TIMEOUT_MS = 1500
 PATIENCE_S = 2.5
-PAUSE_S = 0.1
+PAUSE_S = 0.4
 # What a producer's library may never see while the fleet keeps its promises.
 FATAL = frozenset({Code.out_of_order_sequence_number, Code.invalid_producer_epoch, Code.corrupt_message})
 

@@ -1,6 +1,6 @@
 """One history: three nodes, clients, faults by the seed, healing, and the judgement.
 
-    world = World(seed); world.play()        raises Broken; world.referee.trace tells what happened
+world = World(seed); world.play()        raises Broken; world.referee.trace tells what happened
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class World:
             await asyncio.sleep(LOOK_SECONDS)
             self.referee.look(self.nodes)
             for node in self.nodes:
-                if (node.unclean or node.power_lost) and self.is_in_sync(node):
+                if (node.unclean or node.power_lost) and node.life is not node.doomed and self.is_in_sync(node):
                     node.unclean = node.power_lost = False
 
     async def _play(self) -> None:
@@ -112,6 +112,9 @@ class World:
     def is_healthy(self) -> bool:
         return self._all_serve() and all(self.is_in_sync(node) for node in self.nodes)
 
+    def _nobody_is_doomed(self) -> bool:
+        return not any(node.life is not None and node.life is node.doomed for node in self.nodes)
+
     def partition(self, node: SimNode, index: int) -> Partition:
         assert node.life is not None and node.life.host is not None
         return node.life.host.require(TOPIC, index)
@@ -136,9 +139,7 @@ class World:
     def _start_clients(self) -> None:
         for number in range(self.partitions + self.random.randint(0, 2)):
             index = number % self.partitions
-            self.producers.append(
-                Producer(number, TOPIC, index, self.network, self.referee, self._chance())
-            )
+            self.producers.append(Producer(number, TOPIC, index, self.network, self.referee, self._chance()))
         for producer in self.producers:
             self._run_client(producer.run())
         for index in range(self.partitions):
@@ -182,7 +183,7 @@ class World:
         """Any number of nodes, but none while another has lost what it did not sync."""
         if node.life is None or any(other.power_lost for other in self.nodes if other is not node):
             return
-        node.unclean = True
+        node.unclean, node.doomed = True, node.life
         if self.random.random() < 0.5:
             node.life.disk.crash_in = self.random.randint(1, 12)
             self.loop.later(0.5, self._end, node, node.life, False)
@@ -194,7 +195,7 @@ class World:
         node = self.random.choice(self.nodes)
         if self._may_lose_data(node):
             assert node.life is not None
-            node.power_lost = node.loses_power = True
+            node.power_lost, node.loses_power, node.doomed = True, True, node.life
             if self.random.random() < 0.5:
                 node.life.disk.crash_in = self.random.randint(1, 12)
                 self.loop.later(0.5, self._end, node, node.life, True)
@@ -226,7 +227,7 @@ class World:
         if self._may_lose_data(node):
             assert node.life is not None
             self.referee.note(f"fsync fails on node {node.id}")
-            node.power_lost = node.life.disk.fail_syncs = True
+            node.power_lost, node.life.disk.fail_syncs, node.doomed = True, True, node.life
             self.loop.later(10.0, self._end, node, node.life, True)
             self.loop.later(10.0, self._restart_later, node)
 
@@ -268,7 +269,7 @@ class World:
             elif not node.life.disk.fail_syncs:
                 node.life.threads.delay_max_s = 0.001
                 node.life.disk.crash_in = None
-        await asyncio.sleep(12.0)  # what was set off before comes to its end
+        await self._until(self._nobody_is_doomed, HEAL_SECONDS_MAX, "what was set off before does not end")
         for node in self.nodes:
             if node.life is None:
                 node.start()
@@ -307,4 +308,3 @@ class World:
     @property
     def acknowledged(self) -> int:
         return sum(len(producer.acknowledged) for producer in self.producers)
-

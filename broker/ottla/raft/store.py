@@ -54,7 +54,9 @@ class RaftStore:
 
     def load(self, seed: Voters) -> Stored:
         """Read everything, cut a torn tail. `seed`: the voters of a new quorum; ignored when there is a log."""
-        self._disk.make_folder(self.folder)
+        if not self._disk.exists(self.folder):
+            self._disk.make_folder(self.folder)
+            self._disk.sync_folder(self.folder.rpartition("/")[0])  # promises in it are lost with its name
         hard_state = self._load_state(seed)
         snapshot = self._load_snapshot(hard_state)
         entries = self._load_entries()
