@@ -235,8 +235,8 @@ class Life:
             worker=InlineWorker(),
         )
         self.host = host
-        image = quorum.feed.image
         await directories.open_all(quorum.settings.log)
+        image = quorum.feed.image
         directories.reconcile({(t.name, p.index): t.id for t in image.topics.values() for p in t.partitions})
         host.start(image)
         quorum.feed.subscribe(host.image_moved)

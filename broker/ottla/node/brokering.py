@@ -60,8 +60,8 @@ class BrokerPart:
             settings=quorum.settings,
             worker=self._worker,
         )
-        image = quorum.feed.image
         await directories.open_all(quorum.settings.log)
+        image = quorum.feed.image  # nothing may wait between here and `subscribe`: a change would be missed
         directories.reconcile({(t.name, p.index): t.id for t in image.topics.values() for p in t.partitions})
         self._replicas.start(image)
         quorum.feed.subscribe(self._replicas.image_moved)

@@ -119,14 +119,18 @@ class ReplicaHost:
                     self.directories.delete(found)  # it moved to other brokers while this one was away
 
     async def create_missing(self) -> None:
-        """Logs that the image has and the disk has not: made by a topic's creation that a crash interrupted."""
-        missing = [
-            (topic, state)
-            for topic in self._image.topics.values()
-            for state in topic.partitions
-            if self.node_id in state.replicas and (topic.name, state.index) not in self._partitions
-        ]
-        await self._create([pair for pair in missing if not self._is_offline(*pair)])
+        """Logs that the image has and the disk has not: made by a topic's creation that a crash interrupted.
+
+        In line with everything else that the image says: two hands must not make one log.
+        """
+        missing: dict[uuid.UUID, set[int]] = {}
+        for topic in self._image.topics.values():
+            for state in topic.partitions:
+                absent = self.node_id in state.replicas and (topic.name, state.index) not in self._partitions
+                if absent and not self._is_offline(topic, state):
+                    missing.setdefault(topic.id, set()).add(state.index)
+        self.image_moved(self._image, self._image, Changes(partitions=missing))
+        await self.settled()
 
     def _is_offline(self, topic: Topic, state: PartitionState) -> bool:
         """A log that may lie in a failed dir must not be begun anew elsewhere."""

@@ -60,6 +60,7 @@ class LogDirectories:
         self.files = files
         self._on_failure = on_failure
         self._on_all_failed = on_all_failed
+        self._creating: set[TopicPartition] = set()
         self.doomed: list[tuple[int, str]] = []  # (when to remove it, folder)
 
     @property
@@ -92,10 +93,12 @@ class LogDirectories:
         key = (topic, partition)
         if key in self.logs:
             return self.logs[key]
+        assert key not in self._creating, f"{key} is being made twice"
         if not self.online:
             raise KafkaError(Code.kafka_storage_error, "every log dir is offline")
         one = min(self.online, key=lambda candidate: len(candidate.logs) + candidate.reserved)
         one.reserved += 1
+        self._creating.add(key)
         try:
             log = await self.system.threads.run(self._create, one, key, topic_id, settings)
         except OSError as error:
@@ -103,6 +106,7 @@ class LogDirectories:
             raise KafkaError(Code.kafka_storage_error, f"log dir {one.path} failed: {error}") from error
         finally:
             one.reserved -= 1
+            self._creating.discard(key)
         if one.error is not None:
             raise KafkaError(Code.kafka_storage_error, f"log dir {one.path} failed: {one.error}")
         self.logs[key] = one.logs[key] = log

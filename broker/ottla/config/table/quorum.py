@@ -36,7 +36,8 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Longest wait for votes before a new election."),
     broker("controller.quorum.fetch.timeout.ms", INT, 2000, HIGH, valid=at_least(0),
            doc="A follower that hears nothing from the leader for this long, and up to as much again by chance, calls"
-               " an election; a leader without a majority for this long steps down. The end of a process shows at once."),
+               " an election; a leader without a majority for this long steps down. The end of a process is seen"
+               " at once."),
     broker("controller.quorum.request.timeout.ms", INT, 2000, MEDIUM, valid=at_least(0), effect="none",
            doc="Time-out of one request between voters."),
     broker("controller.quorum.retry.backoff.ms", INT, 20, LOW, valid=at_least(0), effect="none",
