@@ -38,7 +38,7 @@ docs: env ## Generate CONFIG.md
 
 lock: env ## Pin requirements/dev.txt anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --universal \
-		--python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
+		--python-version 3.11 --extra dev --extra operator --extra spark pyproject.toml -o requirements/dev.txt
 
 clean: ## Remove the environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis bench/out
