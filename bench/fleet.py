@@ -16,8 +16,8 @@ from bench.rows import FAILOVER, FLEET_CPU_PER_GB, FLEET_TAIL_LATENCY, MEMORY, P
 REPLICAS, MIN_IN_SYNC = 3, "2"
 PARTITIONS = 6
 RECORD_BYTES, RECORDS = 1000, 600_000
-WARM_UP_RECORDS = 300_000
-LATENCY_RECORDS = 4_000
+WARM_UP_RECORDS = 600_000
+LATENCY_RECORDS = 8_000
 GOALS = {"p99": FLEET_TAIL_LATENCY}
 FAILOVER_RECORDS_PER_S, FAILOVER_RECORDS = 500, 1000
 NAME = f"fleet of 3, produce librdkafka {RECORD_BYTES} B × {PARTITIONS}p"
@@ -44,6 +44,7 @@ def produce(fleet: FleetOf, topic: str, count: int) -> ClientRun:
 
 def latency(fleet: FleetOf, count: int) -> Iterator[Reading]:
     topic = make_topic(fleet.bootstrap, "one", replicas=REPLICAS, min_insync_replicas=MIN_IN_SYNC)
+    run_client(fleet, one_at_a_time(fleet.bootstrap, topic, count // 2))  # warm-up
     done = run_client(fleet, one_at_a_time(fleet.bootstrap, topic, count))
     for percentile, milliseconds in done.json().items():
         yield Reading(f"fleet of 3, latency one at a time {percentile}", "ms", milliseconds, GOALS.get(percentile))

@@ -14,6 +14,7 @@ GOALS = {"p99": TAIL_LATENCY}
 
 def run(context: Context) -> Iterator[Reading]:
     with context.broker() as broker:
+        run_client(broker, one_at_a_time(broker.bootstrap, fresh_topic(broker, "warm-up"), context.scaled(RECORDS)))
         done = run_client(broker, one_at_a_time(broker.bootstrap, fresh_topic(broker, "one"), context.scaled(RECORDS)))
         yield from readings("latency one at a time", done)
         rate, seconds = context.half_load_records_per_s, 3 if context.quick else OPEN_LOOP_S

@@ -12,9 +12,10 @@ from bench.rows import CPU_PER_GB, PRODUCE_RATE, Reading
 GB = 1e9
 RECORD_BYTES = 1000
 SETTINGS: dict[str, tuple[list[str], int]] = {
-    "defaults": ([], 400_000),
-    "256 KiB batches": (["batch.size=262144", "linger.ms=5"], 1_000_000),
+    "defaults": ([], 500_000),
+    "256 KiB batches": (["batch.size=262144", "linger.ms=5"], 1_500_000),
 }
+WARM_UP_RECORDS = 1_000_000
 # As kafka-producer-perf-test.sh gives it.
 HEAP = ("-Xmx512M",)
 
@@ -22,7 +23,7 @@ HEAP = ("-Xmx512M",)
 def run(context: Context) -> Iterator[Reading]:
     with context.broker() as broker:
         bootstrap = broker.bootstrap
-        run_client(broker, perf(bootstrap, fresh_topic(broker, "warm-up"), context.scaled(100_000), []))
+        run_client(broker, perf(bootstrap, fresh_topic(broker, "warm-up", 64), context.scaled(WARM_UP_RECORDS), []))
         for label, (settings, count) in SETTINGS.items():
             for partitions in (1, 64):
                 topic = fresh_topic(broker, f"{label.replace(' ', '-')}-{partitions}", partitions)

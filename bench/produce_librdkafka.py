@@ -9,8 +9,9 @@ from bench.context import Context, fresh_topic
 from bench.rows import CPU_PER_GB, MEMORY, PRODUCE_RATE, Reading
 
 GB = 1e9
-RECORDS = {1000: 1_200_000, 100: 4_000_000}
-WARM_UP_RECORDS = 200_000
+RECORDS = {1000: 1_500_000, 100: 5_000_000}
+# Seconds of full load on Kafka: its JVM has compiled everything by then.
+WARM_UP_RECORDS = 1_000_000
 
 
 def run(context: Context) -> Iterator[Reading]:
@@ -27,7 +28,8 @@ def run(context: Context) -> Iterator[Reading]:
 
 def warm_up(context: Context, broker: BrokerProcess) -> None:
     """A JVM compiles its hot path first; nobody measures that in production either."""
-    produce(broker, "warm-up", 1, 1000, context.scaled(WARM_UP_RECORDS))
+    for partitions in (1, 64):
+        produce(broker, f"warm-up-{partitions}", partitions, 1000, context.scaled(WARM_UP_RECORDS))
 
 
 def produce(broker: BrokerProcess, topic: str, partitions: int, size: int, count: int) -> ClientRun:
