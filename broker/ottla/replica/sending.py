@@ -21,6 +21,7 @@ MESSAGE_BYTES = 1 << 20
 TURN_BYTES = 256 << 10  # of one partition in a message, while others wait or a throttle counts
 UNACKED_BYTES_MAX = 16 << 20
 WATERMARK_DELAY_S = 0.005  # a watermark alone waits this long for batches to ride with
+WATERMARK_WAITS_MAX = 4  # while batches go: the next of them will carry it
 THROTTLE_LOOK_S_MAX = 1.0  # a throttle may be lifted at any time
 LENGTH_AT = 8
 
@@ -73,7 +74,9 @@ class Outgoing:
         self._sent_bytes = 0
         self._received_bytes = 0
         self._watermark_timer: asyncio.TimerHandle | None = None
+        self._watermark_waits = 0
         self._watermarks_due = False
+        self._carried = False  # batches were sent since the timer was set
         self._reading: set[asyncio.Task[None]] = set()
 
     def close(self) -> None:
@@ -127,11 +130,18 @@ class Outgoing:
     def has_watermark(self, slot: Slot) -> None:
         self._untold[slot] = None
         if self._watermark_timer is None:
-            loop = asyncio.get_running_loop()
-            self._watermark_timer = loop.call_later(WATERMARK_DELAY_S, self._watermarks_are_due)
+            self._wait_with_watermarks()
+
+    def _wait_with_watermarks(self) -> None:
+        self._carried = False
+        self._watermark_timer = asyncio.get_running_loop().call_later(WATERMARK_DELAY_S, self._watermarks_are_due)
 
     def _watermarks_are_due(self) -> None:
-        self._watermark_timer = None
+        self._watermark_waits += 1
+        if self._carried and self._watermark_waits < WATERMARK_WAITS_MAX:
+            self._wait_with_watermarks()
+            return
+        self._watermark_timer, self._watermark_waits = None, 0
         self._watermarks_due = True
         self.awake.set()
 
@@ -179,7 +189,10 @@ class Outgoing:
                 batches.append(data)
                 size += len(data)
                 self._sent_bytes += len(data)
-        return frames.encode(frames.Data(entries, batches)) if entries else None
+        if not entries:
+            return None
+        self._carried = True
+        return frames.encode(frames.Data(entries, batches))
 
     def _is_held_back(self, slot: Slot) -> bool:
         """By a throttle; its turn comes again when that allows more."""
