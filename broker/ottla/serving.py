@@ -24,9 +24,7 @@ def serve(config: BrokerConfig) -> int:
     """Run a node until SIGTERM or Ctrl-C. Raises Refusal when it cannot start or go on."""
     import uvloop
 
-    logging.basicConfig(
-        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", level=logging.INFO, stream=sys.stderr
-    )
+    logging.basicConfig(format=LOG_LINE, level=logging.INFO, stream=sys.stderr)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config))
 

@@ -1,7 +1,6 @@
 """Simulated clients: idempotent producers with acks=all that try again as real ones do, and consumers."""
 
 import asyncio
-import inspect
 from collections.abc import Coroutine
 from random import Random
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from sim.invariants import Referee
 from sim.network import Network
 from sim.node import SimNode
 from sim.virtual_loop import WALL_MS_AT_START
+from support.answers import settled
 from support.frames import decode_response
 
 __all__ = ["Consumer", "Disconnected", "Producer"]
@@ -126,7 +126,7 @@ async def produce(node: SimNode, topic: str, index: int, batch: bytes) -> tuple[
         topic_data=[SimpleNamespace(name=topic, partition_data=[data])],
     )
     answer = api.handler(request, Call(services, api, VERSION, 1, "sim", "PLAINTEXT", "here"))
-    parts = await answer if inspect.isawaitable(answer) else answer
+    parts = await settled(answer)
     assert parts is not None
     response = decode_response(b"".join(map(bytes, parts))[4:], load_response_schema(PRODUCE, VERSION))
     (result,) = response.responses[0].partition_responses

@@ -1,6 +1,7 @@
 """What a handler gets besides the request: the call, and the services of the node it runs in."""
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ottla.replica.settings import LiveSettings
     from ottla.system import System
 
-__all__ = ["Answer", "Call", "Services"]
+__all__ = ["Answer", "Call", "Deferred", "Services"]
 
 Answer = list[Buffer] | None
 """The parts of a response frame, ready to be sent; None when the protocol wants no answer."""
@@ -50,6 +51,40 @@ class Services:
     @property
     def image(self) -> "Image":
         return self.feed.image
+
+
+class Deferred(ABC):
+    """An answer that comes later. It goes out in the very turn of the loop in which it is made: a future would take
+    turn after turn, and acks=all waits for every one of them."""
+
+    __slots__ = ("_deliver", "is_over")
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._deliver: Callable[[], None] | None = None
+
+    @abstractmethod
+    def make(self) -> Answer:
+        """Called once, after `finish`. Raises what a handler may raise."""
+
+    def close(self) -> None:  # noqa: B027 - nothing to give back is the plain case
+        """The waiting is over: stop timers, leave lists."""
+
+    def deliver_to(self, deliver: "Callable[[], None]") -> None:
+        self._deliver = deliver
+        if self.is_over:
+            deliver()
+
+    def finish(self) -> None:
+        if not self.is_over:
+            self.cancel()
+            if self._deliver is not None:
+                self._deliver()
+
+    def cancel(self) -> None:
+        """Nobody wants it any longer."""
+        self.is_over = True
+        self.close()
 
 
 class Call:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from ottla.api.call import Answer
+from ottla.api.call import Answer, Deferred
 from ottla.api.fetch_sessions import Wanted
 from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
@@ -166,24 +166,22 @@ class Plan:
         return Fetched(wanted.index, error.code, leader=leader)
 
 
-class DelayedFetch:
+class DelayedFetch(Deferred):
     """The long poll: reads again when the partitions have grown by enough bytes together, or one changed its role.
 
-    `answer` is a future; cancelling it (the client left) ends the waiting. Made before the first look at the log could
-    go stale: no append between the look and the waiting is missed.
+    Made before the first look at the log could go stale: no append between the look and the waiting is missed.
     """
 
-    def __init__(self, plan: Plan, finish: Callable[[Reading], Answer], *, size_bytes_min: int, wait_ms: int) -> None:
-        loop = asyncio.get_running_loop()
+    def __init__(self, plan: Plan, answer: Callable[[Reading], Answer], *, size_bytes_min: int, wait_ms: int) -> None:
+        super().__init__()
         self._plan = plan
-        self._finish = finish
+        self._answer = answer
+        self._reading = Reading()
         self._size_bytes_min = size_bytes_min
         self._missing_bytes = size_bytes_min - plan.last_size_bytes
         self._looking = False
-        self._timer = loop.call_later(wait_ms / 1000, self._look, True)
+        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._look, True)
         self._partitions = plan.partitions
-        self.answer: asyncio.Future[Answer] = loop.create_future()
-        self.answer.add_done_callback(self._close)
         for partition in self._partitions:
             partition.watchers[self] = None
 
@@ -193,24 +191,26 @@ class DelayedFetch:
             self._looking = True
             asyncio.get_running_loop().call_soon(self._look, False)
 
+    def make(self) -> Answer:
+        return self._answer(self._reading)
+
+    def close(self) -> None:
+        self._timer.cancel()
+        for partition in self._partitions:
+            partition.watchers.pop(self, None)
+
     def _look(self, time_is_up: bool) -> None:
         self._looking = False
-        if self.answer.done():
+        if self.is_over:
             return
-        reading = self._plan.read()
+        self._reading = reading = self._plan.read()
         if reading.cold:
             self._cold = asyncio.ensure_future(self._read_cold())
         elif time_is_up or reading.is_final or reading.size_bytes >= self._size_bytes_min:
-            self.answer.set_result(self._finish(reading))
+            self.finish()
         else:
             self._missing_bytes = self._size_bytes_min - reading.size_bytes
 
     async def _read_cold(self) -> None:
-        reading = await self._plan.read_cold()
-        if not self.answer.done():
-            self.answer.set_result(self._finish(reading))
-
-    def _close(self, _: "asyncio.Future[Answer]") -> None:
-        self._timer.cancel()
-        for partition in self._partitions:
-            partition.watchers.pop(self, None)
+        self._reading = await self._plan.read_cold()
+        self.finish()

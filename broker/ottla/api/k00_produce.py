@@ -6,10 +6,9 @@ advertised, because older librdkafka otherwise falls back to old formats, and ne
 """
 
 import asyncio
-from collections.abc import Awaitable
 from typing import Any
 
-from ottla.api.call import Answer, Call
+from ottla.api.call import Answer, Call, Deferred
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
@@ -23,31 +22,102 @@ ACKS_ALL = -1
 
 
 @api(key=0, versions=(3, 13), advertised_from=0)
-def produce(request: Any, call: Call) -> Answer | Awaitable[Answer]:
-    topics: list[tuple[str | bytes, list[Outcome]]] = []
-    waits: list[Awaitable[None]] = []
+def produce(request: Any, call: Call) -> Answer | Deferred:
+    uncommitted = Uncommitted(request, call)
     for topic in request.topic_data:
         name = topic.topic_id or bytes(16) if call.version >= 13 else topic.name
-        outcomes = [_outcome(name, data, request, call, waits) for data in topic.partition_data]
-        topics.append((name, outcomes))
-    if waits:
-        return _answer_later(topics, waits, request, call)
-    return _answer(topics, request, call)
+        uncommitted.topics.append((name, [_outcome(name, data, uncommitted) for data in topic.partition_data]))
+    return uncommitted.make() if uncommitted.is_complete() else uncommitted
 
 
-def _outcome(name: str | bytes, data: Any, request: Any, call: Call, waits: list[Awaitable[None]]) -> Outcome:
-    """Append now if that is possible; otherwise, or until the append is committed, leave something to wait for."""
+class Uncommitted(Deferred):
+    """A produce request with the outcomes that wait: for the commit of their batches, or first for the worker."""
+
+    __slots__ = ("_timer", "_waiting", "call", "request", "topics")
+
+    def __init__(self, request: Any, call: Call) -> None:
+        super().__init__()
+        self.request = request
+        self.call = call
+        self.topics: list[tuple[str | bytes, list[Outcome]]] = []
+        self._waiting: list[Outcome] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def is_complete(self) -> bool:
+        """Otherwise it waits, from now on as long as the client said."""
+        if self._waiting:
+            self._timer = asyncio.get_running_loop().call_later(self.request.timeout / 1000, self._time_is_up)
+        return not self._waiting
+
+    def append(self, partition: Partition, batch: Batch, outcome: Outcome) -> None:
+        """Append and fill the outcome, which waits if acks=all has to."""
+        acks_all = self.request.acks == ACKS_ALL
+        appended = partition.append(batch, acks_all=acks_all)
+        outcome.base_offset = appended.base_offset
+        outcome.log_append_time = appended.log_append_time
+        outcome.log_start_offset = appended.start_offset
+        must_wait = acks_all or appended.must_flush
+        if must_wait and partition.when_committed(appended.last_offset, lambda code: self._settle(outcome, code)):
+            self._waiting.append(outcome)
+
+    def prepare(self, partition: Partition, batch: Batch, outcome: Outcome) -> None:
+        """Append after the worker is done with the batch."""
+        batch.data = bytes(batch.data)  # the frame is gone when we come back
+        self._waiting.append(outcome)
+        partition.in_line(self._append_prepared(partition, batch, outcome))
+
+    async def _append_prepared(self, partition: Partition, batch: Batch, outcome: Outcome) -> None:
+        """The lock keeps batches that need work in line with those behind them."""
+        try:
+            async with partition.preparation:
+                settings, worker = partition.log.settings, self.call.node.replicas.worker
+                ready = await prepared(batch, settings, worker, partition=str(partition))
+                self.append(partition, ready, outcome)
+        except KafkaError as error:
+            _refuse(outcome, error, partition.topic, self.call)
+        self._settle(outcome, outcome.error_code)
+
+    def _settle(self, outcome: Outcome, code: int) -> None:
+        """Of an outcome that waits twice, for the worker and for the commit, the second settling counts."""
+        if outcome not in self._waiting:
+            return
+        self._waiting.remove(outcome)
+        if code:
+            outcome.error_code, outcome.base_offset = code, -1
+        if not self._waiting:
+            self.finish()
+
+    def _time_is_up(self) -> None:
+        for outcome in self._waiting:
+            outcome.error_code, outcome.base_offset = Code.request_timed_out, -1
+        self.finish()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def make(self) -> Answer:
+        if self.request.acks != 0:
+            return self.call.frame(encode(self.call.version, self.topics))
+        for name, outcomes in self.topics:
+            for outcome in outcomes:
+                if outcome.error_code:  # without an answer, a closed connection is the only sign of trouble
+                    raise Malformed(f"produce with acks=0 to {name!r}-{outcome.index} failed: {outcome.message}")
+        return None
+
+
+def _outcome(name: str | bytes, data: Any, uncommitted: Uncommitted) -> Outcome:
     outcome = Outcome(data.index)
+    call = uncommitted.call
     try:
-        _check_request(request)
+        _check_request(uncommitted.request)
         partition = call.node.replicas.require(name, data.index)
         batch = batches.sole(data.records, version=call.version)
         batches.check(batch)
         if partition.preparing or needs_preparation(batch, partition.log.settings):
-            batch.data = bytes(batch.data)  # the frame is gone when we come back
-            waits.append(partition.in_line(_append_prepared(partition, batch, outcome, request, call)))
-        elif (commit := _append(partition, batch, outcome, request.acks)) is not None:
-            waits.append(_commit(commit, outcome, request.timeout))
+            uncommitted.prepare(partition, batch, outcome)
+        else:
+            uncommitted.append(partition, batch, outcome)
     except KafkaError as error:
         _refuse(outcome, error, name, call)
     return outcome
@@ -60,56 +130,9 @@ def _check_request(request: Any) -> None:
         raise KafkaError(Code.invalid_txn_state, "Transactions are not served by this broker")
 
 
-def _append(partition: Partition, batch: Batch, outcome: Outcome, acks: int) -> "asyncio.Future[None] | None":
-    """Append and fill the outcome; a future when acks=all has to wait."""
-    appended = partition.append(batch, acks_all=acks == ACKS_ALL)
-    outcome.base_offset = appended.base_offset
-    outcome.log_append_time = appended.log_append_time
-    outcome.log_start_offset = appended.start_offset
-    return partition.committed(appended.last_offset) if acks == ACKS_ALL or appended.must_flush else None
-
-
-async def _append_prepared(partition: Partition, batch: Batch, outcome: Outcome, request: Any, call: Call) -> None:
-    """The lock keeps batches that need work in line with those behind them."""
-    try:
-        async with partition.preparation:
-            settings, worker = partition.log.settings, call.node.replicas.worker
-            ready = await prepared(batch, settings, worker, partition=str(partition))
-            commit = _append(partition, ready, outcome, request.acks)
-    except KafkaError as error:
-        _refuse(outcome, error, partition.topic, call)
-        return
-    if commit is not None:
-        await _commit(commit, outcome, request.timeout)
-
-
-async def _commit(commit: "asyncio.Future[None]", outcome: Outcome, timeout_ms: int) -> None:
-    try:
-        await asyncio.wait_for(commit, timeout_ms / 1000)
-    except TimeoutError:
-        outcome.error_code, outcome.base_offset = Code.request_timed_out, -1
-    except KafkaError as error:
-        outcome.error_code, outcome.base_offset = error.code, -1
-
-
 def _refuse(outcome: Outcome, error: KafkaError, name: str | bytes, call: Call) -> None:
     outcome.error_code = error.code
     outcome.message = error.message
     outcome.record_errors = getattr(error, "record_errors", ())
     if error.code == Code.not_leader_or_follower:
         outcome.leader = call.node.replicas.leader_of(name, outcome.index)
-
-
-async def _answer_later(topics: Any, waits: list[Awaitable[None]], request: Any, call: Call) -> Answer:
-    await asyncio.gather(*waits)
-    return _answer(topics, request, call)
-
-
-def _answer(topics: Any, request: Any, call: Call) -> Answer:
-    if request.acks != 0:
-        return call.frame(encode(call.version, topics))
-    for name, outcomes in topics:
-        for outcome in outcomes:
-            if outcome.error_code:  # without an answer, a closed connection is the only sign that something is wrong
-                raise Malformed(f"produce with acks=0 to {name!r}-{outcome.index} failed: {outcome.message}")
-    return None

@@ -8,7 +8,7 @@ v12 flexible, diverging epoch (KIP-595) · v13 topic ids (KIP-516) · v15 replic
 from collections.abc import Awaitable
 from typing import Any
 
-from ottla.api.call import Answer, Call
+from ottla.api.call import Answer, Call, Deferred
 from ottla.api.fetch_sessions import FINAL_EPOCH, Session, Wanted
 from ottla.api.fetching import DelayedFetch, Plan, Reading
 from ottla.api.registry import api
@@ -21,7 +21,7 @@ FOLLOWERS_SINCE = 11
 
 
 @api(key=1, versions=(4, 18))
-def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer]:
+def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
     try:
         session = _session(request, call)
     except KafkaError as error:
@@ -39,10 +39,9 @@ def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer]:
         return _read_cold(plan, session, call)
     if reading.is_final or reading.size_bytes >= request.min_bytes or request.max_wait <= 0 or not plan.wanted:
         return _answer(session, reading, call)
-    delayed = DelayedFetch(
+    return DelayedFetch(
         plan, lambda found: _answer(session, found, call), size_bytes_min=request.min_bytes, wait_ms=request.max_wait
     )
-    return delayed.answer
 
 
 def _rack(request: Any, call: Call) -> str:

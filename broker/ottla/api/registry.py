@@ -11,14 +11,14 @@ from functools import cache
 from typing import Any
 
 import ottla.api
-from ottla.api.call import Answer, Call
+from ottla.api.call import Answer, Call, Deferred
 from ottla.wire.reader import Read, reader_of
 from ottla.wire.schema import request_struct, response_struct
 from ottla.wire.writer import writer_of
 
 __all__ = ["APIS", "Api", "api", "load_all"]
 
-Handler = Callable[[Any, Call], Answer | Awaitable[Answer]]
+Handler = Callable[[Any, Call], Answer | Awaitable[Answer] | Deferred]
 Writer = Callable[[list[bytes], Mapping[str, Any]], None]
 
 API_VERSIONS_KEY = 18

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import Any, cast
 
-from ottla.api.call import Answer, Call, Services
+from ottla.api.call import Answer, Call, Deferred, Services
 from ottla.api.registry import APIS, Api
 from ottla.errors import Code, KafkaError
 from ottla.net.admission import Admission
@@ -55,7 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         self._open_connections = open_connections
         self._admission = admission
         self._slots: deque[Slot] = deque()
-        self._tasks: set[asyncio.Future[Answer]] = set()
+        self._tasks: set[asyncio.Future[Answer] | Deferred] = set()
         self._held_bytes = 0  # of answers that are ready and not handed to the transport
         self._reading = True
         self._writable = True
@@ -149,6 +149,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if isinstance(result, list) or result is None:
             self._fill(slot, result)
+        elif isinstance(result, Deferred):
+            self._defer(slot, call, result)
         else:
             self._await(slot, call, result)
 
@@ -171,6 +173,24 @@ class Connection(asyncio.BufferedProtocol):
             call = Call(self._services, api, 0, correlation_id, None, self._listener, self._host)
             return cast(Answer, api.handler(None, call))
         raise Malformed("a version that is not served")
+
+    def _defer(self, slot: Slot, call: Call, deferred: Deferred) -> None:
+        self._tasks.add(deferred)
+        deferred.deliver_to(lambda: self._made(slot, call, deferred))
+
+    def _made(self, slot: Slot, call: Call, deferred: Deferred) -> None:
+        """Called from wherever the answer became known: further requests are left to a turn of their own."""
+        self._tasks.discard(deferred)
+        if self._transport.is_closing():
+            return
+        try:
+            answer = deferred.make()
+        except Exception as error:
+            answer = self._failed(call, error)
+        self._fill(slot, answer)
+        self._flush()
+        if not self._reading and self._accepting:
+            asyncio.get_running_loop().call_soon(self._handle_frames)
 
     def _await(self, slot: Slot, call: Call, result: Awaitable[Answer]) -> None:
         task = asyncio.ensure_future(result)

@@ -1,38 +1,56 @@
 """Who waits for which offset to be committed."""
 
 import asyncio
+from collections.abc import Callable
+from typing import TypeAlias
 
 from ottla.errors import Code, KafkaError
 
-__all__ = ["Commits"]
+__all__ = ["Commits", "Told"]
+
+Told: TypeAlias = Callable[[Code], None]
 
 
 class Commits:
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[int, Told]] = []
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    def add(self, last_offset: int, told: Told) -> None:
+        """`told` is called at once when the high watermark passes the offset; with a code when that will not be known
+        here."""
+        self._waiting.append((last_offset, told))
+
     def wait(self, last_offset: int) -> "asyncio.Future[None]":
-        """Done when the high watermark has passed the offset; KafkaError when that will not be known here."""
+        """The same as a future, which wakes its task some turns of the loop later."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((last_offset, future))
+        self.add(last_offset, lambda code: _end(future, code))
         return future
 
     def resolve(self, high_watermark: int) -> None:
+        waiting, self._waiting = self._waiting, []
         still_waiting = []
-        for last_offset, future in self._waiting:
-            if last_offset >= high_watermark:
-                still_waiting.append((last_offset, future))
-            elif not future.done():
-                future.set_result(None)
-        self._waiting = still_waiting
+        for entry in waiting:
+            if entry[0] >= high_watermark:
+                still_waiting.append(entry)
+            else:
+                entry[1](Code.none)
+        self._waiting = still_waiting + self._waiting
 
     def fail(self, code: Code) -> None:
         waiting, self._waiting = self._waiting, []
-        for _, future in waiting:
-            if not future.done():
-                future.set_exception(KafkaError(code))
+        for _, told in waiting:
+            told(code)
+
+
+def _end(future: "asyncio.Future[None]", code: Code) -> None:
+    if future.done():
+        return
+    if code is Code.none:
+        future.set_result(None)
+    else:
+        future.set_exception(KafkaError(code))

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.state import PartitionState
-from ottla.replica.commits import Commits
+from ottla.replica.commits import Commits, Told
 from ottla.replica.isr import EpochOf, LeaderView
 from ottla.storage.log import Appended, Log
 from ottla.system import Buffer, System
@@ -273,6 +273,13 @@ class Partition:
     def committed(self, last_offset: int) -> "asyncio.Future[None] | None":
         """None when the high watermark has passed the offset, else a future for that moment."""
         return None if self.high_watermark > last_offset else self._commits.wait(last_offset)
+
+    def when_committed(self, last_offset: int, told: Told) -> bool:
+        """False when the high watermark has passed the offset; otherwise `told` is called at that moment."""
+        if self.high_watermark > last_offset:
+            return False
+        self._commits.add(last_offset, told)
+        return True
 
     def _watermark_moved(self) -> None:
         if self._commits:

@@ -19,9 +19,9 @@ INT32 = struct.Struct(">i").pack
 LEADER = struct.Struct(">ii")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Outcome:
-    """What became of one partition's batch."""
+    """What became of one partition's batch. Each is itself, whatever it holds."""
 
     index: int
     error_code: int = 0
