@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ottla.errors import Refusal
 from ottla.raft.messages import Entry
 from ottla.raft.role import Role
 from ottla.replica.partition import Partition
@@ -47,9 +46,9 @@ class Referee:
 
     # told
 
-    def refused(self, node_id: int, reason: Refusal, *, expected: bool) -> None:
+    def refused(self, node_id: int, reason: BaseException | None, *, expected: bool) -> None:
         if expected:
-            self.note(f"node {node_id} stops after a failed fsync: {reason}")
+            self.note(f"node {node_id} stops: {reason}")
         elif "register" in str(reason):
             self.note(f"node {node_id} gives up: {reason}")
         else:

@@ -117,7 +117,9 @@ async def produce(node: SimNode, topic: str, index: int, batch: bytes) -> tuple[
     """By the broker's own handler, inside the node."""
     api = load_all()[PRODUCE]
     assert node.life is not None
-    services: Any = SimpleNamespace(replicas=node.life.host)
+    services = node.life.services
+    if services is None:
+        raise Disconnected
     data = SimpleNamespace(index=index, records=memoryview(bytearray(batch)))
     request = SimpleNamespace(
         acks=-1,

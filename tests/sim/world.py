@@ -37,7 +37,7 @@ class World:
         self.network = Network(self.loop, self._chance())
         for node_id in NODES:
             self.network.nodes[node_id] = SimNode(
-                node_id, ids=NODES, network=self.network, referee=self.referee, random=self._chance()
+                node_id, voters=NODES, network=self.network, referee=self.referee, random=self._chance()
             )
         self.nodes = list(self.network.nodes.values())
         self.partitions = self.random.randint(1, 3)
@@ -103,7 +103,7 @@ class World:
         if node.life is None or not node.life.serves or image is None or TOPIC not in image.topics:
             return False
         own = image.brokers.get(node.id)
-        current = own is not None and own.is_active and own.epoch == node.life.membership.epoch
+        current = own is not None and own.is_active and own.epoch == node.life.broker_epoch
         return current and all(node.id in state.isr for state in image.topics[TOPIC].partitions)
 
     def _all_serve(self) -> bool:

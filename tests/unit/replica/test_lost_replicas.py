@@ -39,7 +39,9 @@ def test_the_controller_is_told_until_it_understands_and_others_lead(tmp_path: P
             for index in (0, 1):
                 end = fleet.write(1, index=index) + 1
                 await until(lambda i=index, end=end: fleet.partition(2, index=i).high_watermark == end, "committed")
-            asked = [each for command in fleet.asked if isinstance(command, AlterPartition) for each in command.partitions]
+            asked = [
+                each for command in fleet.asked if isinstance(command, AlterPartition) for each in command.partitions
+            ]
             assert not any(broker == 0 for change in asked for broker, _ in change.isr), "it need not be asked to join"
 
     asyncio.run(test())
