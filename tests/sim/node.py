@@ -76,7 +76,7 @@ class SimNode:
         """As SIGTERM does it."""
         if self.life is not None and self.life.serves:
             self.referee.note(f"node {self.id} is told to stop")
-            self.life.serves = False
+            self.life.serves, self.life.is_stopping = False, True
             self.loop.within(self.life.process, self.life.stop())
             self.loop.later(STOP_SECONDS_MAX, self._has_stopped, self.life)
 
@@ -143,7 +143,7 @@ class Life:
         self.node = node
         self.process = process
         self.serves = False
-        self.stopping = False
+        self.is_stopping = False
         random = Random(node.random.getrandbits(64))
         self.threads = VirtualThreads(node.loop, random)
         clock = SkewedClock(node.loop, offset_ms=random.randint(-2000, 2000), rate=1 + random.uniform(-0.01, 0.01))
@@ -191,7 +191,6 @@ class Life:
             self.fail(refusal)
 
     async def stop(self) -> None:
-        self.stopping = True
         await self.running.stop()
         self.node.crash("stopped cleanly")
 
@@ -257,7 +256,14 @@ class SimFleet(FleetPart):
             referee.entries_applied(node.id, entries)
             apply(entries)
 
-        quorum.feed.apply = observed  # type: ignore[method-assign]
+        leadership = quorum.feed.leadership
+
+        def told(*, leads: bool) -> None:
+            if leads:
+                referee.leads(node.id, quorum.driver.term)
+            leadership(leads=leads)
+
+        quorum.feed.apply, quorum.feed.leadership = observed, told  # type: ignore[method-assign]
         super().attach(quorum)
 
     def replicate(self, replicas: ReplicaHost) -> None:

@@ -45,7 +45,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.failures: list[dict[str, Any]] = []
         self.outside = contextvars.copy_context()  # of nobody: the network, clients, the referee
         self._is_over = False
-        self._kept: list[asyncio.Task[Any]] = []
+        self._kept: list[tuple[asyncio.Task[Any], Process | None]] = []
         self.set_task_factory(self._make_task)
         self.set_exception_handler(lambda _, context: self.failures.append(context))
 
@@ -56,8 +56,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Kept to the end: a task that is collected runs its `finally`, at a moment that nobody chose."""
         task = asyncio.Task(coro, loop=self, **options)
         task._log_destroy_pending = False  # type: ignore[attr-defined]
-        self._kept.append(task)
+        context = options.get("context")
+        self._kept.append((task, OWNER.get() if context is None else context.get(OWNER)))
         return task
+
+    def unseen_errors(self) -> list[BaseException]:
+        """Of tasks that failed in a process that goes on, where nobody has looked at it."""
+        failed = [task for task, owner in self._kept if task.done() and (owner is None or owner.alive)]
+        unseen = [task for task in failed if task._log_traceback]  # type: ignore[attr-defined]
+        return [error for task in unseen if (error := task.exception()) is not None]
 
     def _run_once(self) -> None:
         ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
@@ -90,7 +97,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """The world is over: what was still under way is dropped here, not by the collector in the next history."""
         self._is_over = True
         kept, self._kept = self._kept, []
-        for task in kept:
+        for task, _ in kept:
             if not task.done():
                 _drop(task.get_coro())
         self._ready.clear()  # type: ignore[attr-defined]
