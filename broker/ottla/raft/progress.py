@@ -24,9 +24,9 @@ class ProgressState(Enum):
 
 class Progress:
     __slots__ = (
+        "_doubts",
         "_inflight",
         "_inflight_max",
-        "_doubts",
         "_probe_sent",
         "caught_up_at",
         "commit_sent",
