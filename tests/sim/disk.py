@@ -179,6 +179,8 @@ class SimDisk:
         if not self.exists(old):
             raise FileNotFoundError(errno.ENOENT, "no such file", old)
         self.act()
+        if old in self._platter.folders:
+            self._platter.sync_folder(old)  # names in it go along, and are not left for another folder of its old name
         self._platter.change([old, new], lambda files, folders: _rename(files, folders, old, new))
 
     def remove(self, path: str) -> None:

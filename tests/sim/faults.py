@@ -52,7 +52,7 @@ class Faults:
                 node.life.threads.delay_max_s = 0.001
                 node.life.disk.crash_in = None
                 if MORE in node.platter.full:
-                    self._restart_cleanly(node)
+                    self._restart_cleanly(node, node.life)
         self.start_all()
 
     def start_all(self) -> None:
@@ -100,21 +100,21 @@ class Faults:
         """Cleanly: leaders move first."""
         node = self.random.choice(self.nodes)
         if self._may_crash(node):
-            self._restart_cleanly(node)
+            node.stop()
+            self._restart_later(node)
 
-    def _restart_cleanly(self, node: SimNode) -> None:
-        life = node.life
-        if life is None or life.is_stopping:
+    def _restart_cleanly(self, node: SimNode, life: Life) -> None:
+        if node.life is not life or life.is_stopping:
             return
         if life.serves:
             node.stop()
             self._restart_later(node)
         else:
-            self.loop.later(RESTART_LOOK_SECONDS, self._restart_cleanly, node)
+            self.loop.later(RESTART_LOOK_SECONDS, self._restart_cleanly, node, life)
 
     def _make_room(self, node: SimNode, life: Life) -> None:
-        if node.life is life and not self._is_over:
-            self._restart_cleanly(node)
+        if not self._is_over:
+            self._restart_cleanly(node, life)
 
     def _restart_later(self, node: SimNode) -> None:
         """As soon as its present life has ended, but not at once."""
