@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Broken", "Referee", "batches_below"]
 
-Key = tuple[str, int]  # topic id, partition
+Key = tuple[int, int]  # topic id as a number, partition
 
 
 class Broken(Exception):
@@ -103,7 +103,7 @@ class Referee:
     # at the end
 
     def check_acknowledged(
-        self, key: Key, partition: Partition, acknowledged: dict[int, list[tuple[int, int]]]
+        self, key: object, partition: Partition, acknowledged: dict[int, list[tuple[int, int]]]
     ) -> None:
         """`acknowledged`: producer → (number of the record, offset it was told)."""
         found: dict[int, list[tuple[int, int]]] = {}
@@ -127,7 +127,7 @@ class Referee:
 
 
 def _key(partition: Partition) -> Key:
-    return str(partition.topic_id), partition.index
+    return partition.topic_id.int, partition.index
 
 
 def batches_below(partition: Partition, begin: int) -> list[tuple[int, bytes]]:

@@ -157,7 +157,7 @@ class Consumer(Client):
                 data = await self.ask(node, self._fetch(node))
             except (Disconnected, KafkaError):
                 continue
-            known = self.referee.batches.setdefault((str(self.topic_id), self.index), {})
+            known = self.referee.batches.setdefault((self.topic_id.int, self.index), {})
             for batch in iterate(data):
                 found = bytes(batch.data)
                 if known.setdefault(batch.base_offset, found) != found:
