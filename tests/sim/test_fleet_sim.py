@@ -26,6 +26,7 @@ KEPT_SEEDS = (
     125,  # the same: acknowledged records lost
     143,
     127,  # a stop without all log dirs is no clean one
+    10032,  # a log that left while a thread flushed it took its log dir offline
     173,  # a topic made anew under its old name, and a power loss
 )
 

@@ -311,6 +311,8 @@ class ReplicaHost:
 
     def _disk_failed(self, partition: Partition, error: OSError) -> None:
         """One log dir is lost; its partitions go offline, everything else goes on."""
+        if self.find(partition.topic_id.bytes, partition.index) is not partition:
+            return  # it left this broker while a thread was at work on its files
         self.directories.fail(self.directories.directory_of(partition.log), error)
 
     def logs_lost(self, lost: Sequence[tuple[str, int]]) -> None:

@@ -36,6 +36,7 @@ def test_the_controller_is_told_until_it_understands_and_others_lead(tmp_path: P
             assert fleet.state("orders").isr == (1, 2)
             await until(lambda: fleet.state("orders", 1).isr == (1, 2))
             assert fleet.state("orders", 1).leader == 1
+            await fleet.settled()
             for index in (0, 1):
                 end = fleet.write(1, index=index) + 1
                 await until(lambda i=index, end=end: fleet.partition(2, index=i).high_watermark == end, "committed")
@@ -83,5 +84,22 @@ def test_a_broker_that_registers_anew_tells_it_again(tmp_path: Path) -> None:
             await until(lambda: fleet.state("orders").lost == (0,))
             (*_, last) = (command for command in fleet.asked if isinstance(command, ReplicasLost))
             assert last.broker_epoch == fleet.image.brokers[0].epoch != epoch
+
+    asyncio.run(test())
+
+
+def test_a_log_that_leaves_while_a_thread_flushes_it_is_no_failure_of_its_disk(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with HostFleet(tmp_path) as fleet:
+            await fleet.join(0, 1)
+            await fleet.create("orders", (0, 1))
+            await fleet.create("other", (0, 1))
+            fleet.write(0)
+            partition = fleet.partition(0)
+            partition.log.roll()
+            fleet.brokers[0].host._remove(partition)
+            await partition.flush_sealed()  # as an upkeep does that had begun before
+            assert len(fleet.brokers[0].directories.online) == 1
+            assert fleet.brokers[0].host.find("other", 0) is not None
 
     asyncio.run(test())
