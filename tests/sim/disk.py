@@ -14,9 +14,9 @@ from random import Random
 
 from ottla.system import Buffer
 
-__all__ = ["Crash", "Platter", "SimDisk"]
+__all__ = ["MORE", "ROOT", "Crash", "Platter", "SimDisk"]
 
-ROOT = "/data"
+ROOT, MORE = "/data", "/more"
 
 
 class Crash(BaseException):
@@ -62,9 +62,10 @@ class Platter:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.files: dict[str, Inode] = {}
-        self.folders: set[str] = {"/", ROOT}
+        self.full: set[str] = set()  # log dirs on disks without space
+        self.folders: set[str] = {"/", ROOT, MORE}
         self._durable_files: dict[str, Inode] = {}
-        self._durable_folders: set[str] = {"/", ROOT}
+        self._durable_folders: set[str] = {"/", ROOT, MORE}
         self._pending: list[tuple[tuple[str, ...], Callable[[dict[str, Inode], set[str]], None]]] = []
 
     def change(self, paths: Sequence[str], act: Callable[[dict[str, Inode], set[str]], None]) -> None:
@@ -125,6 +126,9 @@ class SimDisk:
             raise OSError(errno.EIO, "fsync failed")
         inode.sync()
 
+    def is_full(self, root: str) -> bool:
+        return root in self._platter.full
+
     def now_ms(self) -> int:
         return self._now_ms()
 
@@ -134,7 +138,7 @@ class SimDisk:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
             self.act()
             self._link(path, Inode(self._now_ms()))
-        return SimFile(self, self._platter.files[path])
+        return SimFile(self, self._platter.files[path], root=path[: path.index("/", 1)])
 
     def _link(self, path: str, inode: Inode) -> None:
         self._platter.change([path], lambda files, folders: files.__setitem__(path, inode))
@@ -175,6 +179,8 @@ class SimDisk:
         if not self.exists(old):
             raise FileNotFoundError(errno.ENOENT, "no such file", old)
         self.act()
+        if old in self._platter.folders:
+            self._platter.sync_folder(old)  # names in it go along, and are not left for another folder of its old name
         self._platter.change([old, new], lambda files, folders: _rename(files, folders, old, new))
 
     def remove(self, path: str) -> None:
@@ -194,7 +200,7 @@ class SimDisk:
         self._platter.sync_folder(path.rstrip("/"))
 
     def free_bytes(self, path: str) -> int:
-        return 1 << 40
+        return 0 if self.is_full(path) else 1 << 40
 
     def total_bytes(self, path: str) -> int:
         return 1 << 41
@@ -221,8 +227,8 @@ class SimLock:
 
 
 class SimFile:
-    def __init__(self, disk: SimDisk, inode: Inode) -> None:
-        self._disk, self._inode = disk, inode
+    def __init__(self, disk: SimDisk, inode: Inode, *, root: str) -> None:
+        self._disk, self._inode, self._root = disk, inode, root
 
     def append(self, buffers: Sequence[Buffer]) -> int:
         data = b"".join(buffers)
@@ -231,12 +237,17 @@ class SimFile:
 
     def write_at(self, position: int, data: Buffer) -> None:
         self._disk.act()
+        size = len(data)
+        if self._disk.is_full(self._root):
+            data = data[: size // 2]  # as much as there was room for
         content = self._inode.data
         if len(content) < position:
             content.extend(bytes(position - len(content)))
         self._inode.touched(min(position, len(content)))
         content[position : position + len(data)] = data
         self._inode.modified_ms = self._disk.now_ms()
+        if len(data) < size:
+            raise OSError(errno.ENOSPC, "no space left on device")
 
     def read(self, position: int, size: int) -> bytes:
         return bytes(memoryview(self._inode.data)[position : position + size])

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ottla.errors import Refusal
 from ottla.raft.messages import Entry
 from ottla.raft.role import Role
 from ottla.replica.partition import Partition
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Broken", "Referee", "batches_below"]
 
-Key = tuple[str, int]
+Key = tuple[int, int]  # topic id as a number, partition
 
 
 class Broken(Exception):
@@ -31,7 +30,8 @@ class Referee:
         self.leaders: dict[int, int] = {}  # term → node
         self.entries: dict[int, tuple[int, bytes]] = {}  # committed metadata
         self.batches: dict[Key, dict[int, bytes]] = {}  # committed records: base offset → batch
-        self._watermarks: dict[tuple[str, Key, int], int] = {}
+        self._watermarks: dict[tuple[Key, int], int] = {}  # by leader epoch
+        self._partition_leaders: dict[tuple[Key, int], str] = {}
         self._verified: dict[tuple[str, Key], int] = {}
 
     def note(self, text: str) -> None:
@@ -47,13 +47,17 @@ class Referee:
 
     # told
 
-    def refused(self, node_id: int, reason: Refusal, *, expected: bool) -> None:
+    def refused(self, node_id: int, reason: BaseException | None, *, expected: bool) -> None:
         if expected:
-            self.note(f"node {node_id} stops after a failed fsync: {reason}")
+            self.note(f"node {node_id} stops: {reason}")
         elif "register" in str(reason):
             self.note(f"node {node_id} gives up: {reason}")
         else:
             self.object(f"node {node_id} refuses to go on: {reason}")
+
+    def leads(self, node_id: int, term: int) -> None:
+        if self.leaders.setdefault(term, node_id) != node_id:
+            self.object(f"nodes {self.leaders[term]} and {node_id} both lead term {term}")
 
     def entries_applied(self, node_id: int, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -69,19 +73,21 @@ class Referee:
             if life is None or not life.hears:
                 continue
             raft = life.quorum.driver.raft
-            if raft.role is Role.LEADER and self.leaders.setdefault(raft.term, node.id) != node.id:
-                self.object(f"nodes {self.leaders[raft.term]} and {node.id} both lead term {raft.term}")
+            if raft.role is Role.LEADER:
+                self.leads(node.id, raft.term)
             for partition in life.host or ():
                 self._look_at(life.process.name, partition)
         self.raise_problems()
 
     def _look_at(self, process: str, partition: Partition) -> None:
-        key, high_watermark = (partition.topic, partition.index), partition.high_watermark
+        key, high_watermark = _key(partition), partition.high_watermark
         if partition.is_leader:
-            place = (process, key, partition.leader_epoch)
-            if high_watermark < self._watermarks.get(place, 0):
-                self.object(f"the high watermark of {partition} falls on {process} in epoch {partition.leader_epoch}")
-            self._watermarks[place] = high_watermark
+            term = (key, partition.leader_epoch)
+            if self._partition_leaders.setdefault(term, process) != process:
+                self.object(f"{self._partition_leaders[term]} and {process} both lead {partition} in epoch {term[1]}")
+            if high_watermark < self._watermarks.get(term, 0):
+                self.object(f"the high watermark of {partition} falls on {process} in epoch {term[1]}")
+            self._watermarks[term] = high_watermark
         begin = min(self._verified.get((process, key), 0), high_watermark)
         if begin < high_watermark:
             self.committed(process, partition, begin)
@@ -89,7 +95,7 @@ class Referee:
 
     def committed(self, where: str, partition: Partition, begin: int = 0) -> None:
         """All that lies below a replica's high watermark is the same everywhere, for ever."""
-        known = self.batches.setdefault((partition.topic, partition.index), {})
+        known = self.batches.setdefault(_key(partition), {})
         for base_offset, data in batches_below(partition, begin):
             if known.setdefault(base_offset, data) != data:
                 self.object(f"{where} has another batch at {base_offset} of {partition} than was committed")
@@ -97,7 +103,7 @@ class Referee:
     # at the end
 
     def check_acknowledged(
-        self, key: Key, partition: Partition, acknowledged: dict[int, list[tuple[int, int]]]
+        self, key: object, partition: Partition, acknowledged: dict[int, list[tuple[int, int]]]
     ) -> None:
         """`acknowledged`: producer → (number of the record, offset it was told)."""
         found: dict[int, list[tuple[int, int]]] = {}
@@ -118,6 +124,10 @@ class Referee:
         whole = [list(batches_below(partition, 0)) for partition in partitions]
         if any(each != whole[0] for each in whole[1:]):
             self.object(f"the replicas of {partitions[0]} are not equal up to the high watermark")
+
+
+def _key(partition: Partition) -> Key:
+    return partition.topic_id.int, partition.index
 
 
 def batches_below(partition: Partition, begin: int) -> list[tuple[int, bytes]]:

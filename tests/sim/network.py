@@ -1,6 +1,6 @@
 """Links between simulated nodes, with the interfaces of the real ones.
 
-QuorumLink      Raft messages: lost, delayed, reordered (ottla.raft.driver.Transport)
+SimTransport    Raft messages: lost, delayed, reordered (ottla.raft.driver.Transport)
 SimStream       replication: in order, but it may break (ottla.replica.streams.Stream)
 SimChannels     calls of the control service (what ottla.rpc.forwarding makes of gRPC)
 """
@@ -15,12 +15,12 @@ import grpc
 import grpc.aio
 from ottla.raft.messages import Message
 from ottla.replica.streams import StreamLost
-from sim.virtual_loop import VirtualLoop
+from sim.virtual_loop import OWNER, VirtualLoop
 
 if TYPE_CHECKING:
     from sim.node import Life, SimNode
 
-__all__ = ["Network", "QuorumLink", "SimChannels", "SimStream", "address_of", "connector"]
+__all__ = ["Network", "SimChannels", "SimStream", "SimTransport", "address_of", "connector"]
 
 BREAK_SECONDS_MAX = 2.0  # until an end of a cut stream notices
 
@@ -57,14 +57,32 @@ class Network:
             self.loop.call_soon(action, *arguments, context=life.process.context.copy())
 
 
-class QuorumLink:
+def sender_lives() -> bool:
+    """A process that died in the middle of a call goes on to its next pause, but nobody hears it."""
+    owner = OWNER.get()
+    return owner is None or owner.alive
+
+
+class SimTransport:
     def __init__(self, network: Network, node: "SimNode") -> None:
         self._network = network
         self._node = node
 
+    def address_of(self, node_id: int) -> str:
+        return address_of(node_id)
+
+    def attach(self, driver: object) -> None:
+        pass
+
+    def serve(self, server: object) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
     def send(self, message: Message) -> None:
         network = self._network
-        if not network.loses(self._node.id, message.target):
+        if sender_lives() and not network.loses(self._node.id, message.target):
             network.loop.later(network.delay(), self._arrive, message)
 
     def _arrive(self, message: Message) -> None:
@@ -190,6 +208,9 @@ class SimChannels:
         self._network = network
         self._node = node
 
+    async def close(self) -> None:
+        pass
+
     def to(self, address: str) -> "SimChannel":
         return SimChannel(self._network, self._node, self._network.at(address))
 
@@ -214,7 +235,7 @@ class SimChannel:
 
     def _ask(self, method: str, request: bytes, answer: "asyncio.Future[bytes]") -> None:
         network, target = self._network, self._target
-        if not network.loses(self._source.id, target.id):
+        if sender_lives() and not network.loses(self._source.id, target.id):
             network.loop.later(network.delay(), self._arrive, method, request, answer)
 
     def _arrive(self, method: str, request: bytes, answer: "asyncio.Future[bytes]") -> None:

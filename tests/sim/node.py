@@ -1,44 +1,38 @@
-"""A node of the simulated fleet: the broker's own parts, put together as ottla.node does, on simulated surroundings."""
+"""A node of the simulated fleet: ottla.node's own Node, on simulated surroundings."""
 
 from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from ottla.api.registry import load_all
+from ottla.api.call import Services
 from ottla.config import configure
 from ottla.errors import Refusal
-from ottla.metadata.commands import RegisterBroker
-from ottla.metadata.features import SUPPORTED_FEATURES
-from ottla.metadata.rounds import Rounds
-from ottla.metadata.state import Listener
-from ottla.metadata.watch import BrokerWatch
-from ottla.node.foundation import Foundation
-from ottla.node.membership import FleetMembership
+from ottla.node import Node
+from ottla.node.brokering import BrokerPart
+from ottla.node.fleet import FleetPart
 from ottla.node.quorum import QuorumPart
 from ottla.raft.messages import Entry, Member, Message
 from ottla.replica.host import ReplicaHost
-from ottla.replica.upkeep import Upkeep
-from ottla.rpc.control import ControlService
-from ottla.rpc.forwarding import Forwarding
-from ottla.storage.cleaner import Cleaner
-from ottla.storage.folder_names import TopicPartition
 from ottla.storage.worker import InlineWorker
 from ottla.system import System
-from sim.disk import ROOT, Platter, SimDisk
+from sim.disk import MORE, ROOT, Platter, SimDisk
 from sim.invariants import Referee
-from sim.network import Network, QuorumLink, SimChannels, SimStream, address_of, connector
+from sim.network import Network, SimChannels, SimStream, SimTransport, address_of, connector
 from sim.virtual_loop import Process, SkewedClock, VirtualLoop, VirtualThreads
 
 __all__ = ["Life", "SimNode"]
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 GONE_SECONDS_MAX = 0.2  # until others notice that a process has ended
+STOP_SECONDS_MAX = 30.0
 
 
 class SimNode:
     """Over all its lives."""
 
-    def __init__(self, node_id: int, *, ids: Sequence[int], network: Network, referee: Referee, random: Random) -> None:
+    def __init__(
+        self, node_id: int, *, voters: Sequence[int], network: Network, referee: Referee, random: Random
+    ) -> None:
         self.id = node_id
         self.network = network
         self.referee = referee
@@ -54,14 +48,16 @@ class SimNode:
         self.doomed: Life | None = None  # the life that ends, or ended, by one of these
         settings = {
             "node.id": str(node_id),
-            "log.dirs": ROOT,
+            "log.dirs": f"{ROOT},{MORE}",
+            "metadata.log.dir": ROOT,
             "cluster.id": CLUSTER_ID,
-            "controller.quorum.voters": ",".join(f"{each}@{address_of(each)}" for each in ids),
-            "process.roles": "broker,controller",
+            "controller.quorum.voters": ",".join(f"{each}@{address_of(each)}" for each in voters),
+            "process.roles": "broker,controller" if node_id in voters else "broker",
             "listeners": "PLAINTEXT://localhost:9092",
             "min.insync.replicas": "2",
             "default.replication.factor": "3",
             "replica.lag.time.max.ms": "4000",
+            "replica.high.watermark.checkpoint.interval.ms": "2000",
             "metadata.log.max.record.bytes.between.snapshots": "3000",
             "leader.imbalance.check.interval.seconds": "5",
         }
@@ -72,8 +68,21 @@ class SimNode:
     def start(self) -> None:
         assert self.life is None
         self.lives += 1
+        self.platter.full.clear()
         self.life = Life(self, Process(f"{self.id}.{self.lives}"))
         self.loop.within(self.life.process, self.life.start())
+
+    def stop(self) -> None:
+        """As SIGTERM does it."""
+        if self.life is not None and self.life.serves:
+            self.referee.note(f"node {self.id} is told to stop")
+            self.life.serves, self.life.is_stopping = False, True
+            self.loop.within(self.life.process, self.life.stop())
+            self.loop.later(STOP_SECONDS_MAX, self._has_stopped, self.life)
+
+    def _has_stopped(self, life: "Life") -> None:
+        if self.life is life:
+            self.referee.object(f"node {self.id} has not stopped within {STOP_SECONDS_MAX:.0f} s")
 
     def crash(self, why: str) -> None:
         """kill -9: what was written stays."""
@@ -110,146 +119,156 @@ class SimNode:
 
     def hear_gone(self, node_id: int) -> None:
         if self.life is not None and self.life.hears:
-            self.life.quorum.driver.leader_gone(node_id)
-            self.life.watch.process_gone(node_id)
+            self.life.fleet.process_gone(node_id)
 
     def serve_stream(self, stream: SimStream) -> None:
         life = self.life
-        if life is None or life.host is None or not life.replicates:
+        if life is None or not life.hears or life.fleet.replicas is None:
             stream.close()
         else:
             stream.serve(life)
-            self.loop.within(life.process, life.host.serve_follower(stream))
+            self.loop.within(life.process, life.fleet.replicas.serve_follower(stream))
 
     def control_methods(self) -> dict[str, Any]:
-        return self.life.control.methods() if self.life is not None and self.life.hears else {}
+        return self.life.fleet.server.methods if self.life is not None and self.life.hears else {}
 
 
 class Life:
+    """`hears` others, `serves` clients."""
+
+    fleet: "SimFleet"
+    services: Services | None = None
+
     def __init__(self, node: SimNode, process: Process) -> None:
         self.node = node
         self.process = process
-        self.hears = self.replicates = self.serves = False
-        self.host: ReplicaHost | None = None
+        self.serves = False
+        self.is_stopping = False
         random = Random(node.random.getrandbits(64))
         self.threads = VirtualThreads(node.loop, random)
         clock = SkewedClock(node.loop, offset_ms=random.randint(-2000, 2000), rate=1 + random.uniform(-0.01, 0.01))
         self.disk = SimDisk(node.platter, now_ms=clock.wall_ms, on_crash=node.end_in_write)
         self.system = System(clock=clock, disk=self.disk, random=random, threads=self.threads)
 
+    @property
+    def hears(self) -> bool:
+        return hasattr(self, "fleet") and self.fleet.server.is_started
+
+    @property
+    def quorum(self) -> QuorumPart:
+        return self.fleet.quorum
+
+    @property
+    def host(self) -> ReplicaHost | None:
+        return self.fleet.replicas if self.hears else None
+
+    @property
+    def controller(self) -> Any:
+        return self.fleet.controller
+
+    @property
+    def broker_epoch(self) -> int:
+        return self.running.broker_epoch
+
     async def start(self) -> None:
+        self.running = Node(
+            self.node.config,
+            self.system,
+            make_broker=lambda config, system: BrokerPart(
+                config,
+                system,
+                make_listener=lambda *_: SimListener(self),  # type: ignore[arg-type,return-value]
+                make_worker=InlineWorker,
+            ),
+            make_fleet=lambda *arguments, **options: SimFleet(self, *arguments, **options),
+        )
+        self.running.failed.add_done_callback(lambda failed: self.fail(failed.exception()))
         try:
-            await self._start_quorum()
-            await self._start_broker()
+            await self.running.start()
             self.serves = True
             self.node.referee.note(f"node {self.node.id} serves")
         except Refusal as refusal:
             self.fail(refusal)
 
-    def fail(self, reason: Refusal) -> None:
+    async def stop(self) -> None:
+        await self.running.stop()
+        self.node.crash("stopped cleanly")
+
+    def fail(self, reason: BaseException | None) -> None:
         """What a real node does when it cannot go on: it stops."""
-        self.node.referee.refused(self.node.id, reason, expected=self.disk.fail_syncs)
+        expected = self.disk.fail_syncs or bool(self.node.platter.full)
+        self.node.referee.refused(self.node.id, reason, expected=expected)
         if self.disk.fail_syncs:
             self.node.lose_power()  # nobody knows which pages the failed sync has dropped
         else:
             self.node.crash(str(reason))
 
-    async def _start_quorum(self) -> None:
-        node, config = self.node, self.node.config
-        self.foundation = Foundation(
-            config,
-            self.system,
-            on_lost=self._logs_lost,
-            on_all_lost=lambda: self.fail(Refusal("no log dir is left")),
-        )
-        member = Member(node.id, self.foundation.directory_id)
-        self.quorum = QuorumPart(
-            config,
-            self.system,
-            cluster_id=self.foundation.cluster_id,
-            member=member,
-            transport=QuorumLink(node.network, node),
-            on_failure=self.fail,
-        )
-        self._observe()
-        parts: dict[str, Any] = {
-            "feed": self.quorum.feed,
-            "driver": self.quorum.driver,
-            "address_of": address_of,
-        }
-        self.watch = BrokerWatch(
-            controller=self.quorum.controller,
-            feed=self.quorum.feed,
-            system=self.system,
-            session_timeout_s=config["broker.session.timeout.ms"] / 1000,
-        )
-        self.quorum.live_brokers = lambda: self.watch.alive
-        self.control = ControlService(controller=self.quorum.controller, watch=self.watch, **parts)
-        channels: Any = SimChannels(node.network, node)
-        self.controller = Forwarding(
-            local=self.quorum.controller, watch=self.watch, channels=channels, clock=self.system.clock, **parts
-        )
-        await self.quorum.start()
-        self.hears = True
-        self.watch.start()
-        Rounds(self.quorum.controller, self.quorum.settings.broker).start()
-        await self.quorum.driver.until_leader_known()
 
-    def _observe(self) -> None:
-        apply, referee, node = self.quorum.feed.apply, self.node.referee, self.node
+class SimListener:
+    def __init__(self, life: Life) -> None:
+        (self.endpoint,) = life.node.config.listeners
+        self._life = life
+
+    def bind(self) -> int:
+        return self.endpoint.port
+
+    async def start(self, services: Services, _: object) -> None:
+        self._life.services = services
+
+    async def stop(self) -> None:
+        self._life.services = None
+
+
+class SimServer:
+    def __init__(self) -> None:
+        self.methods: dict[str, Any] = {}
+        self.is_started = False
+
+    def add(self, _: str, methods: dict[str, Any]) -> None:
+        self.methods.update(methods)
+
+    async def start(self) -> None:
+        self.is_started = True
+
+    async def stop(self) -> None:
+        self.is_started = False
+
+
+class SimFleet(FleetPart):
+    """The wiring is FleetPart's own; server, channels and streams are simulated."""
+
+    def __init__(self, life: Life, config: Any, system: System, *, cluster_id: str, member: Member) -> None:
+        self.life = life
+        self._config, self._system = config, system
+        self.host, self.port = address_of(member.id).partition(":")[0], 1
+        self.server: Any = SimServer()
+        self.channels: Any = SimChannels(life.node.network, life.node)
+        self.transport: Any = SimTransport(life.node.network, life.node)
+        self.replicas: ReplicaHost | None = None
+        self._gone = []
+        life.fleet = self
+
+    def attach(self, quorum: QuorumPart) -> None:
+        self.quorum = quorum
+        apply, referee, node = quorum.feed.apply, self.life.node.referee, self.life.node
 
         def observed(entries: Sequence[Entry]) -> None:
             referee.entries_applied(node.id, entries)
             apply(entries)
 
-        self.quorum.feed.apply = observed  # type: ignore[method-assign]
+        leadership = quorum.feed.leadership
 
-    async def _start_broker(self) -> None:
-        node, quorum, directories = self.node, self.quorum, self.foundation.directories
-        load_all()
-        membership = FleetMembership(
-            RegisterBroker(
-                id=node.id,
-                incarnation=self.system.new_uuid(),
-                cluster_id=self.foundation.cluster_id,
-                listeners=[Listener("PLAINTEXT", "localhost", 9092)],
-                grpc_host=address_of(node.id).partition(":")[0],
-                grpc_port=1,
-                log_dirs=[one.meta.directory_id for one in directories.online if one.meta],
-                features=SUPPORTED_FEATURES,
-                previous_epoch=directories.clean_epoch(),
-            ),
-            self.controller,
-            feed=quorum.feed,
-            config=node.config,
-            system=self.system,
-            on_failure=self.fail,
-        )
-        self.membership = membership
-        await membership.register()
-        host = ReplicaHost(
-            node_id=node.id,
-            system=self.system,
-            directories=directories,
-            settings=quorum.settings,
-            worker=InlineWorker(),
-        )
-        self.host = host
-        await directories.open_all(quorum.settings.log)
-        image = quorum.feed.image
-        directories.reconcile({(t.name, p.index): t.id for t in image.topics.values() for p in t.partitions})
-        host.start(image)
-        quorum.feed.subscribe(host.image_moved)
-        await host.create_missing()
-        cleaner = Cleaner(
-            directories, worker=InlineWorker(), system=self.system, stable_offset=lambda key: 0, keys_max=1000
-        )
-        self.replicates = True
-        host.start_following(connect=connector(node.network, node), controller=self.controller)
-        await membership.enter()
-        await host.settled()
-        Upkeep(host=host, settings=quorum.settings, system=self.system, cleaner=cleaner).start()
+        def told(*, leads: bool) -> None:
+            if leads:
+                referee.leads(node.id, quorum.driver.term)
+            leadership(leads=leads)
 
-    def _logs_lost(self, lost: Sequence[TopicPartition]) -> None:
-        if self.host is not None:
-            self.host.logs_lost(lost)
+        quorum.feed.apply, quorum.feed.leadership = observed, told  # type: ignore[method-assign]
+        super().attach(quorum)
+
+    def replicate(self, replicas: ReplicaHost) -> None:
+        self.replicas = replicas
+        replicas.start_following(connect=connector(self.life.node.network, self.life.node), controller=self.controller)
+
+    def process_gone(self, node_id: int) -> None:
+        self._process_gone(node_id)

@@ -45,7 +45,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.failures: list[dict[str, Any]] = []
         self.outside = contextvars.copy_context()  # of nobody: the network, clients, the referee
         self._is_over = False
-        self._kept: list[asyncio.Task[Any]] = []
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timers_made = 0
+        self._kept: list[tuple[asyncio.Task[Any], Process | None]] = []
         self.set_task_factory(self._make_task)
         self.set_exception_handler(lambda _, context: self.failures.append(context))
 
@@ -56,17 +58,24 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Kept to the end: a task that is collected runs its `finally`, at a moment that nobody chose."""
         task = asyncio.Task(coro, loop=self, **options)
         task._log_destroy_pending = False  # type: ignore[attr-defined]
-        self._kept.append(task)
+        context = options.get("context")
+        self._kept.append((task, OWNER.get() if context is None else context.get(OWNER)))
         return task
 
+    def unseen_errors(self) -> list[BaseException]:
+        """Of tasks that failed in a process that goes on, where nobody has looked at it."""
+        failed = [task for task, owner in self._kept if task.done() and (owner is None or owner.alive)]
+        unseen = [task for task in failed if task._log_traceback]  # type: ignore[attr-defined]
+        return [error for task in unseen if (error := task.exception()) is not None]
+
     def _run_once(self) -> None:
-        ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
-        while not ready and scheduled:
-            self._now = max(self._now, scheduled[0]._when)
-            while scheduled and scheduled[0]._when <= self._now:
-                handle = heapq.heappop(scheduled)
-                handle._scheduled = False
-                if not handle._cancelled:
+        ready, timers = self._ready, self._timers  # type: ignore[attr-defined]
+        while not ready and timers:
+            self._now = max(self._now, timers[0][0])
+            while timers and timers[0][0] <= self._now:
+                handle = heapq.heappop(timers)[2]
+                handle._scheduled = False  # type: ignore[attr-defined]
+                if not handle._cancelled:  # type: ignore[attr-defined]
                     ready.append(handle)
         if not ready and not self._stopping:  # type: ignore[attr-defined]
             raise Stuck("nothing is left to happen")
@@ -90,22 +99,25 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """The world is over: what was still under way is dropped here, not by the collector in the next history."""
         self._is_over = True
         kept, self._kept = self._kept, []
-        for task in kept:
+        for task, _ in kept:
             if not task.done():
                 _drop(task.get_coro())
         self._ready.clear()  # type: ignore[attr-defined]
-        self._scheduled.clear()  # type: ignore[attr-defined]
+        self._timers.clear()
         self.close()
 
     def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
-        if self._is_over:
-            return asyncio.Handle(callback, args, self, context)
-        return super().call_soon(callback, *args, context=context)
+        handle = asyncio.Handle(callback, args, self, context)
+        if not self._is_over:
+            self._ready.append(handle)  # type: ignore[attr-defined]
+        return handle
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
-        if self._is_over:
-            return asyncio.TimerHandle(when, callback, args, self, context)
-        return super().call_at(when, callback, *args, context=context)
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        if not self._is_over:
+            self._timers_made += 1
+            heapq.heappush(self._timers, (when, self._timers_made, handle))
+        return handle
 
     def later(self, seconds: float, action: Callable[..., object], *arguments: object) -> None:
         """Outside of all processes."""

@@ -1,6 +1,7 @@
 """Simulated clients: idempotent producers with acks=all that try again as real ones do, and consumers."""
 
 import asyncio
+import uuid
 from collections.abc import Coroutine
 from random import Random
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from support.frames import decode_response
 __all__ = ["Consumer", "Disconnected", "Producer"]
 
 T = TypeVar("T")
-PRODUCE, VERSION = 0, 9
+PRODUCE, VERSION = 0, 13  # with topic ids: another topic of the same name is not meant
 REQUEST_TIMEOUT_MS = 1500
 PATIENCE_S = 2.5
 PAUSE_S = 0.4
@@ -41,17 +42,18 @@ class Client:
         self.referee = referee
         self.random = random
         self.loses_answers = 0.02
+        self.stopping = False
         self._leader_epoch = -1
 
-    def leader(self, topic: str, index: int) -> SimNode | None:
+    def leader(self, topic_id: uuid.UUID, index: int) -> SimNode | None:
         """As some node's metadata says; what is older than what was heard before is not believed."""
         serving = [node for node in self.network.nodes.values() if node.life is not None and node.life.serves]
         if not serving:
             return None
         life = self.random.choice(serving).life
         assert life is not None
-        state = life.quorum.feed.image.partition(topic, index)
-        if state is None or state.leader_epoch < self._leader_epoch:
+        topic = life.quorum.feed.image.topics_by_id.get(topic_id)
+        if topic is None or (state := topic.partitions[index]).leader_epoch < self._leader_epoch:
             return None
         self._leader_epoch = state.leader_epoch
         return self.network.nodes.get(state.leader)
@@ -63,6 +65,7 @@ class Client:
             question.close()
             raise Disconnected
         task = self.network.loop.within(life.process, question)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may answer when nobody listens
         await asyncio.wait([task], timeout=PATIENCE_S)
         await asyncio.sleep(self.network.delay())
         if not task.done() or self.random.random() < self.loses_answers:
@@ -74,12 +77,13 @@ class Client:
 
 
 class Producer(Client):
-    def __init__(self, number: int, topic: str, index: int, network: Network, referee: Referee, random: Random) -> None:
+    def __init__(
+        self, number: int, topic_id: uuid.UUID, index: int, network: Network, referee: Referee, random: Random
+    ) -> None:
         super().__init__(network, referee, random)
-        self.number, self.topic, self.index = number, topic, index
+        self.number, self.topic_id, self.index = number, topic_id, index
         self.sent = 0
         self.acknowledged: list[tuple[int, int]] = []
-        self.stopping = False
 
     async def run(self) -> None:
         while not self.stopping:
@@ -98,11 +102,11 @@ class Producer(Client):
         return encode(rows, producer=(1000 + self.number, 0, self.sent))
 
     async def _send(self, batch: bytes, count: int) -> bool:
-        node = self.leader(self.topic, self.index)
+        node = self.leader(self.topic_id, self.index)
         if node is None:
             return False
         try:
-            code, base_offset = await self.ask(node, produce(node, self.topic, self.index, batch))
+            code, base_offset = await self.ask(node, produce(node, self.topic_id, self.index, batch))
         except Disconnected:
             return False
         if code in FATAL:
@@ -113,17 +117,19 @@ class Producer(Client):
         return code in (Code.none, Code.duplicate_sequence_number)
 
 
-async def produce(node: SimNode, topic: str, index: int, batch: bytes) -> tuple[Code, int]:
+async def produce(node: SimNode, topic_id: uuid.UUID, index: int, batch: bytes) -> tuple[Code, int]:
     """By the broker's own handler, inside the node."""
     api = load_all()[PRODUCE]
     assert node.life is not None
-    services: Any = SimpleNamespace(replicas=node.life.host)
+    services = node.life.services
+    if services is None:
+        raise Disconnected
     data = SimpleNamespace(index=index, records=memoryview(bytearray(batch)))
     request = SimpleNamespace(
         acks=-1,
         timeout=REQUEST_TIMEOUT_MS,
         transactional_id=None,
-        topic_data=[SimpleNamespace(name=topic, partition_data=[data])],
+        topic_data=[SimpleNamespace(topic_id=topic_id.bytes, partition_data=[data])],
     )
     answer = api.handler(request, Call(services, api, VERSION, 1, "sim", "PLAINTEXT", "here"))
     parts = await settled(answer)
@@ -136,22 +142,22 @@ async def produce(node: SimNode, topic: str, index: int, batch: bytes) -> tuple[
 class Consumer(Client):
     """Reads from the leader up to its high watermark; what it was given must stay what it was."""
 
-    def __init__(self, topic: str, index: int, network: Network, referee: Referee, random: Random) -> None:
+    def __init__(self, topic_id: uuid.UUID, index: int, network: Network, referee: Referee, random: Random) -> None:
         super().__init__(network, referee, random)
-        self.topic, self.index = topic, index
+        self.topic_id, self.index = topic_id, index
         self.offset = 0
 
     async def run(self) -> None:
-        while True:
+        while not self.stopping:
             await asyncio.sleep(self.random.random() * PAUSE_S * 2)
-            node = self.leader(self.topic, self.index)
+            node = self.leader(self.topic_id, self.index)
             if node is None:
                 continue
             try:
                 data = await self.ask(node, self._fetch(node))
             except (Disconnected, KafkaError):
                 continue
-            known = self.referee.batches.setdefault((self.topic, self.index), {})
+            known = self.referee.batches.setdefault((self.topic_id.int, self.index), {})
             for batch in iterate(data):
                 found = bytes(batch.data)
                 if known.setdefault(batch.base_offset, found) != found:
@@ -159,8 +165,9 @@ class Consumer(Client):
                 self.offset = batch.last_offset + 1
 
     async def _fetch(self, node: SimNode) -> bytes:
-        assert node.life is not None and node.life.host is not None
-        partition = node.life.host.require(self.topic, self.index)
+        if node.life is None or node.life.host is None:
+            raise Disconnected
+        partition = node.life.host.require(self.topic_id.bytes, self.index)
         partition.require_leader()
         if self.offset > partition.high_watermark:
             return b""  # a new leader does not know yet how much is committed

@@ -89,6 +89,8 @@ class HostedBroker:
         await self.server.start()
         self.host.start_following(connect=replication.connector(self.channels), controller=controller)
 
+        self.host.report_losses(controller)
+
     async def stop(self) -> None:
         await self.host.stop_following()
         await self.server.stop()
@@ -192,6 +194,9 @@ class HostFleet:
     async def elect(self, topic: str, index: int, leader: int, *, isr: tuple[int, ...] | None = None) -> None:
         self.apply(partition_change_record(self.image.topics[topic].id, index, leader=leader, isr=isr))
         await self.settled()
+
+    def place(self, topic: str, index: int, directories: list[uuid.UUID]) -> None:
+        self.apply(partition_change_record(self.image.topics[topic].id, index, directories=directories))
 
     def state(self, topic: str, index: int = 0) -> PartitionState:
         state = self.image.partition(topic, index)

@@ -7,7 +7,7 @@ from ottla.api.cluster_view import PartitionCache
 from ottla.api.fetch_sessions import FetchSessions
 from ottla.api.producer_ids import ProducerIds
 from ottla.api.registry import load_all
-from ottla.config import BrokerConfig
+from ottla.config import BrokerConfig, Endpoint
 from ottla.metadata.active import Controller
 from ottla.metadata.state import Listener as Advertised
 from ottla.net.admission import Admission
@@ -19,7 +19,7 @@ from ottla.replica.host import ReplicaHost
 from ottla.replica.upkeep import Upkeep
 from ottla.storage.cleaner import Cleaner
 from ottla.storage.folder_names import TopicPartition
-from ottla.storage.worker import ProcessWorker
+from ottla.storage.worker import ProcessWorker, Worker
 from ottla.system import System
 
 __all__ = ["BrokerPart"]
@@ -28,16 +28,23 @@ CLEANER_BYTES_PER_KEY = 200  # of the map from a key's hash to its last offset, 
 
 
 class BrokerPart:
-    def __init__(self, config: BrokerConfig, system: System) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        system: System,
+        *,
+        make_listener: Callable[[Endpoint, BrokerConfig], Listener] = Listener,
+        make_worker: Callable[[], Worker] = ProcessWorker,
+    ) -> None:
         load_all()
         self._config = config
         self._system = system
-        self._listeners = [Listener(endpoint, config) for endpoint in config.listeners]
+        self._listeners = [make_listener(endpoint, config) for endpoint in config.listeners]
         self._replicas: ReplicaHost | None = None
         self._upkeep: Upkeep | None = None
         self._opened = False
-        self._worker = ProcessWorker()
-        self._cleaning_worker = ProcessWorker()  # its own: a producer must not wait for a segment to be rewritten
+        self._worker = make_worker()
+        self._cleaning_worker = make_worker()  # its own: a producer must not wait for a segment to be rewritten
         self.ports = {listener.endpoint.name: listener.bind() for listener in self._listeners}
 
     @property

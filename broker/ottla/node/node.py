@@ -4,7 +4,7 @@ A broker alone is a fleet of one: the same quorum, controller and replica path a
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.config import BrokerConfig
@@ -25,13 +25,30 @@ if TYPE_CHECKING:
 
 __all__ = ["Node"]
 
+NO_EPOCH = -1
+
+
+def over_grpc(config: BrokerConfig, system: System, *, cluster_id: str, member: Member) -> "FleetPart":
+    from ottla.node.fleet import FleetPart  # a broker alone does without gRPC
+
+    return FleetPart(config, system, cluster_id=cluster_id, member=member)
+
 
 class Node:
     """`failed` ends with the reason when the node cannot go on."""
 
-    def __init__(self, config: BrokerConfig, system: System) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        system: System,
+        *,
+        make_broker: Callable[[BrokerConfig, System], BrokerPart] = BrokerPart,
+        make_fleet: "Callable[..., FleetPart]" = over_grpc,
+    ) -> None:
         self.config = config
         self.system = system
+        self._make_broker = make_broker
+        self._make_fleet = make_fleet
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ports: dict[str, int] = {}
         self.cluster_id = ""
@@ -52,7 +69,7 @@ class Node:
     async def _start(self) -> None:
         seed_voters(self.config)  # what does not fit together is refused before anything is touched
         if "broker" in self.config.roles:
-            self._broker = BrokerPart(self.config, self.system)
+            self._broker = self._make_broker(self.config, self.system)
             self.ports = self._broker.ports
         foundation = self._foundation = Foundation(
             self.config, self.system, on_lost=self._logs_lost, on_all_lost=self._all_logs_lost
@@ -64,9 +81,7 @@ class Node:
 
     async def _start_quorum(self, member: Member) -> QuorumPart:
         if _is_one_of_several(self.config):
-            from ottla.node.fleet import FleetPart  # with gRPC: a broker alone does without
-
-            self._fleet = FleetPart(self.config, self.system, cluster_id=self.cluster_id, member=member)
+            self._fleet = self._make_fleet(self.config, self.system, cluster_id=self.cluster_id, member=member)
         quorum = self._quorum = QuorumPart(
             self.config,
             self.system,
@@ -88,6 +103,7 @@ class Node:
         membership = self._membership = self._make_membership(broker, foundation, quorum)
         await membership.register()
         await broker.open(foundation, quorum)
+        broker.replicas.report_losses(controller)
         if self._fleet is not None:
             self._fleet.replicate(broker.replicas)
         await membership.enter()
@@ -145,7 +161,11 @@ class Node:
         if self._fleet is not None:
             await self._fleet.stop()  # with the streams on which followers copy
         if self._broker is not None:
-            await self._broker.close(self._membership.epoch if self._membership else -1)
+            await self._broker.close(self.broker_epoch)
+
+    @property
+    def broker_epoch(self) -> int:
+        return self._membership.epoch if self._membership is not None else NO_EPOCH
 
 
 def _is_one_of_several(config: BrokerConfig) -> bool:

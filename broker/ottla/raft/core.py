@@ -101,6 +101,7 @@ class Raft:
         self.leader: int | None = None
         self.leader_heard_at = now
         self.votes: dict[int, bool] = {}
+        self.forgetful: dict[int, int] = {}  # members that lost what they acknowledged, and up to where
         self.peers: dict[int, Progress] = {}
         self.heartbeat_deadline = self.quorum_deadline = now
         self.term_start_index = 0

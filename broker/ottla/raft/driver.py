@@ -5,6 +5,7 @@ busy go into the next round together: that is the group commit.
 """
 
 import asyncio
+import logging
 import math
 import uuid
 from collections.abc import Callable, Sequence
@@ -21,6 +22,8 @@ from ottla.raft.store import RaftStore
 from ottla.system import System
 
 __all__ = ["Proposal", "QuorumState", "RaftDriver", "ReplicaState", "SnapshotLimits", "StateMachine", "Transport"]
+
+log = logging.getLogger("ottla.quorum")
 
 
 class Transport(Protocol):
@@ -282,6 +285,7 @@ class RaftDriver:
         if ready.committed:
             self._machine.apply(ready.committed)
         self._note_leadership()
+        self._note_losses()
         self._answer(ready.committed)
         self._snapshot_if_due()
 
@@ -294,6 +298,16 @@ class RaftDriver:
         elif self._led_in_term:
             self._led_in_term = 0
             self._machine.leadership(leads=False)
+
+    def _note_losses(self) -> None:
+        while self.raft.forgetful:
+            node, index = self.raft.forgetful.popitem()
+            log.error(
+                "node %d acknowledged metadata entries up to %d and does not have all of them any more: its disk lost "
+                "what was synced. They are sent to it again; check the disk, or give the node an empty one",
+                node,
+                index,
+            )
 
     def _answer(self, committed: Sequence[Entry]) -> None:
         for entry in committed if self._waiting else ():

@@ -179,7 +179,10 @@ def on_append_reply(raft: "Raft", message: AppendReply) -> None:
         _on_accepted(raft, peer, message)
         return
     resume_after, _ = raft.log.last_at_most(message.hint_index, message.hint_term)
+    known = peer.forgot
     if peer.refused(message.index, resume_after):
+        if peer.forgot > known:
+            raft.forgetful[peer.member.id] = peer.forgot
         _send_append(raft, peer, last_index=raft.log.last_index)
 
 

@@ -13,6 +13,8 @@ from ottla.raft.messages import Member
 
 __all__ = ["Progress", "ProgressState"]
 
+DOUBTS_MAX = 2  # a refusal of what was acknowledged may be an old one that arrives late
+
 
 class ProgressState(Enum):
     PROBE = "probe"
@@ -22,11 +24,13 @@ class ProgressState(Enum):
 
 class Progress:
     __slots__ = (
+        "_doubts",
         "_inflight",
         "_inflight_max",
         "_probe_sent",
         "caught_up_at",
         "commit_sent",
+        "forgot",
         "heard_at",
         "match",
         "member",
@@ -46,6 +50,8 @@ class Progress:
         self.commit_sent = 0
         self.snapshot_index = 0
         self.snapshot_sent_at = -math.inf
+        self.forgot = 0  # it had acknowledged entries up to here, and lost some of them
+        self._doubts = 0
         self._probe_sent = False
         self._inflight: deque[int] = deque()
         self._inflight_max = inflight_max
@@ -70,6 +76,7 @@ class Progress:
 
     def accepted(self, index: int) -> bool:
         """The member has everything up to `index`; whether that is news."""
+        self._doubts = 0
         is_news = index > self.match
         self.match = max(self.match, index)
         self.next = max(self.next, index + 1)
@@ -90,7 +97,20 @@ class Progress:
             return True
         if self.state is ProgressState.SNAPSHOT or self.next - 1 != index:
             return False
+        if index <= self.match:
+            return self._lacks_what_it_acknowledged(resume_after)
         self._probe(max(min(index, resume_after + 1), self.match + 1))
+        return True
+
+    def _lacks_what_it_acknowledged(self, resume_after: int) -> bool:
+        """Found out at the pace of heartbeats, never at once: else the two would talk without pause."""
+        if self._doubts < DOUBTS_MAX:
+            self._doubts += 1
+            return False
+        self.forgot = max(self.forgot, self.match)
+        self.match = min(self.match, resume_after)
+        self._doubts = 0
+        self._probe(self.match + 1)
         return True
 
     def probe_again(self) -> None:

@@ -16,6 +16,7 @@ from ottla.metadata.image import Image
 from ottla.metadata.state import PartitionState, ResourceType, Topic
 from ottla.replica.isr_changes import Controller
 from ottla.replica.leading import LeaderStream
+from ottla.replica.lost import LostReplicas
 from ottla.replica.partition import Partition
 from ottla.replica.replication import Replication
 from ottla.replica.settings import LiveSettings
@@ -44,7 +45,8 @@ class ReplicaHost:
         self._settings = settings
         self._image = Image(cluster_id="")
         self._partitions: dict[tuple[str | bytes, int], Partition] = {}
-        self._offline: set[tuple[str, int]] = set()
+        self.offline: dict[tuple[str, int], uuid.UUID] = {}  # with a failed log dir; the topics' ids
+        self._lost: LostReplicas | None = None
         self._watermarks: Mapping[tuple[str, int], int] = {}
         self._todo: deque[tuple[Image, Changes]] = deque()
         self._work: asyncio.Task[None] | None = None
@@ -88,7 +90,7 @@ class ReplicaHost:
         if not 0 <= index < len(found.partitions):
             text = f"Topic {found.name} has no partition {index}: it has {len(found.partitions)}"
             return KafkaError(Code.unknown_topic_or_partition, text)
-        if (found.name, index) in self._offline:
+        if (found.name, index) in self.offline:
             return KafkaError(Code.kafka_storage_error, f"{found.name}-{index} is in a log dir that failed")
         return KafkaError(Code.not_leader_or_follower)
 
@@ -136,7 +138,7 @@ class ReplicaHost:
         """A log that may lie in a failed dir must not be begun anew elsewhere."""
         offline = len(self.directories.online) < len(self.directories.directories)
         if offline:
-            self._offline.add((topic.name, state.index))
+            self.offline[topic.name, state.index] = topic.id
         return offline
 
     def image_moved(self, old: Image, new: Image, changes: Changes) -> None:
@@ -175,18 +177,22 @@ class ReplicaHost:
         for topic_id, indexes in changes.partitions.items():
             topic = image.topics_by_id[topic_id]
             for state in (topic.partitions[index] for index in sorted(indexes)):
-                partition = self._partitions.get((topic.name, state.index))
-                if partition is not None and self.node_id not in state.replicas:
-                    self._remove(partition)
+                key = (topic.name, state.index)
+                partition = self._partitions.get(key)
+                if self.node_id not in state.replicas:
+                    self.offline.pop(key, None)
+                    if partition is not None:
+                        self._remove(partition)
                 elif partition is not None:
                     partition.become(state, isr_size_min=self._isr_size_min(topic.name))
                     self._arrange(partition)
-                elif self.node_id in state.replicas:
+                elif key not in self.offline:
                     new.append((topic, state))
         await self._create(new)
         self._apply_settings(changes)
         if changes.brokers and self._replication is not None:
             self._replication.brokers_changed()
+        self._tell_losses()
 
     async def _create(self, new: list[tuple[Topic, PartitionState]]) -> None:
         for begin in range(0, len(new), LOGS_AT_ONCE):
@@ -198,7 +204,7 @@ class ReplicaHost:
             made = await self.directories.create(topic.name, state.index, topic.id, settings)
         except KafkaError as error:
             log.error("%s-%d cannot be made: %s", topic.name, state.index, error)
-            self._offline.add((topic.name, state.index))
+            self.offline[topic.name, state.index] = topic.id
         else:
             self._host(topic, state, made)
 
@@ -228,7 +234,7 @@ class ReplicaHost:
         for topic_id, name in deleted.items():
             for key in [key for key in self._partitions if key[0] == topic_id.bytes]:
                 self._remove(self._partitions[key])
-            self._offline = {key for key in self._offline if key[0] != name}
+            self.offline = {key: lost for key, lost in self.offline.items() if key[0] != name}
 
     def _remove(self, partition: Partition) -> None:
         """Its topic was deleted, or other brokers have it now."""
@@ -278,8 +284,10 @@ class ReplicaHost:
     async def stop_following(self) -> None:
         """No more copying, in neither direction."""
         replication, self._replication = self._replication, None
-        if replication is not None:
-            await replication.stop()
+        lost, self._lost = self._lost, None
+        for part in (replication, lost):
+            if part is not None:
+                await part.stop()
         for stream in list(self._serving):
             stream.close()
 
@@ -303,15 +311,26 @@ class ReplicaHost:
 
     def _disk_failed(self, partition: Partition, error: OSError) -> None:
         """One log dir is lost; its partitions go offline, everything else goes on."""
+        if self.find(partition.topic_id.bytes, partition.index) is not partition:
+            return  # it left this broker while a thread was at work on its files
         self.directories.fail(self.directories.directory_of(partition.log), error)
 
     def logs_lost(self, lost: Sequence[tuple[str, int]]) -> None:
         """Called by the directories when one of them failed."""
         for key in lost:
             partition = self._partitions.get(key)
-            self._offline.add(key)
             if partition is not None:
+                self.offline[key] = partition.topic_id
                 self._stop(partition)
+        self._tell_losses()
+
+    def report_losses(self, controller: Controller) -> None:
+        """From now on the controller is told of replicas whose log dir failed."""
+        self._lost = LostReplicas(self, controller=controller)
+
+    def _tell_losses(self) -> None:
+        if self._lost is not None:
+            self._lost.look()
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         return {(partition.topic, partition.index): partition.high_watermark for partition in self}

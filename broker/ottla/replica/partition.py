@@ -71,6 +71,7 @@ class Partition:
         self._system = system
         self._node_id = node_id
         self._epoch_of = epoch_of
+        self._lost: tuple[int, ...] = ()
         self._lag_max_s = lag_max_s
         self._follower_watermark = max(min(high_watermark, log.end_offset), log.start_offset)
         self._commits = Commits()
@@ -88,6 +89,7 @@ class Partition:
     def become(self, state: PartitionState, *, isr_size_min: int) -> None:
         """Take the role that the metadata image gives this broker."""
         self.leader_id = state.leader
+        self._lost = state.lost
         if state.leader != self._node_id:
             if self.view is not None or state.leader_epoch != self.leader_epoch:
                 self._follow(state)
@@ -115,9 +117,13 @@ class Partition:
             end=end,
             now=self._system.clock.monotonic(),
             lag_max_s=self._lag_max_s,
-            epoch_of=self._epoch_of,
+            epoch_of=self._epoch_of_replica,
         )
         self._role_changed()
+
+    def _epoch_of_replica(self, broker_id: int) -> int | None:
+        """A replica that went with its log dir is gone, though its broker lives."""
+        return None if broker_id in self._lost else self._epoch_of(broker_id)
 
     def _follow(self, state: PartitionState) -> None:
         self._follower_watermark = self.high_watermark
@@ -203,6 +209,7 @@ class Partition:
         if self.view is None or state.leader_epoch != self.leader_epoch or state.partition_epoch < self.partition_epoch:
             return
         self.partition_epoch = state.partition_epoch
+        self._lost = state.lost
         if self.view.replace(replicas=state.replicas, isr=state.isr, now=self._system.clock.monotonic()):
             self._watermark_moved()
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.errors import Code, KafkaError
 from ottla.storage.producers import end_marker
 from ottla.storage.rolling import must_roll
+from ottla.storage.segment import RELATIVE_OFFSET_MAX
 from ottla.storage.settings import LogSettings
 from ottla.system import Buffer
 from ottla.wire.batch import HEADER_BYTES, OVERHEAD_BYTES, STAMP_BYTES, Batch, crc_matches, iterate, stamp
@@ -142,11 +143,17 @@ def _runs(log: "Log", batches: list[Batch]) -> Iterator[list[Batch]]:
                 yield run
             run, size = [], 0
             if _is_due(log, batch, 0):
-                log.roll(batch.base_offset)
+                log.roll(_base_for(log, batch))
         run.append(batch)
         size += batch.size
     if run:
         yield run
+
+
+def _base_for(log: "Log", batch: Batch) -> int:
+    """At the log's end even when compaction left a gap before the batch: recovery takes a gap there for a loss."""
+    is_near = batch.last_offset - log.end_offset <= RELATIVE_OFFSET_MAX
+    return log.end_offset if is_near else batch.base_offset
 
 
 def _is_due(log: "Log", batch: Batch, size_before: int) -> bool:

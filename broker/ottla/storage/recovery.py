@@ -101,7 +101,7 @@ def _open_segments(log: "Log", bases: Sequence[int], *, flushed_to: int | None) 
 
 
 def _verify(log: "Log", segment: Segment, next_base: int | None) -> bool:
-    """Rebuild from the data; False when a tail had to be cut off."""
+    """Rebuild from the data; False when a tail had to be cut off, or is missing."""
 
     def note_epoch(batch: Batch) -> None:
         if batch.leader_epoch > log.epochs.latest:
@@ -112,6 +112,8 @@ def _verify(log: "Log", segment: Segment, next_base: int | None) -> bool:
         segment.opened().file.truncate(segment.size)
         return False
     if next_base is not None:
+        if segment.next_offset < next_base and "compact" not in log.settings.cleanup_policies:
+            return False  # a power loss took its end, at the border of a batch; what follows has a hole before it
         segment.seal()
         segment.unload()
         segment.next_offset = next_base

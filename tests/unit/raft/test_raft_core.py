@@ -257,3 +257,44 @@ def test_backtracking_never_skips_agreement(ours: list[int], theirs: list[int]) 
         assert common <= resume < previous or previous == 0
         previous, steps = resume, steps + 1
     assert steps <= len(set(ours) | set(theirs)) + 1
+
+
+# -- a member that forgot
+
+
+def refuse(raft: Raft, *, index: int, has: int) -> None:
+    """As a member does whose log ends at `has`."""
+    reply = m.AppendReply(
+        member(2), 1, raft.term, accepted=False, index=index, hint_index=has, hint_term=raft.log.term_at(has) or 0
+    )
+    raft.step(reply, raft.now)
+
+
+def appends_to(raft: Raft, node: int) -> list[m.Append]:
+    return [each for each in sent(raft) if isinstance(each, m.Append) and each.target == node]
+
+
+def test_a_member_that_lost_what_it_acknowledged_is_asked_at_heartbeats_only_and_then_sent_it_anew() -> None:
+    raft = make([1, 1, 1])
+    lead(raft)
+    accept(raft, 2, 4)
+    raft.propose([b"y"], raft.now)
+    append = appends_to(raft, 2)[-1]
+    rounds: list[float] = []
+    for _ in range(50):
+        refuse(raft, index=append.previous_index, has=1)
+        answers = appends_to(raft, 2)
+        while not answers:
+            raft.tick(raft.deadline())
+            accept(raft, 3, raft.log.last_index)
+            answers = appends_to(raft, 2)
+        rounds.append(raft.now)
+        append = answers[0]
+        if append.previous_index <= 1:
+            break
+    assert append.previous_index == 1, "it is sent again what it lost"
+    assert rounds[-1] - rounds[0] >= raft.config.heartbeat_s, "it was not believed at once, and not asked without pause"
+    assert raft.forgetful == {2: 4}
+    assert raft.log.commit == 5, "what was committed stays so"
+    accept(raft, 2, 5)
+    assert raft.peers[2].match == 5

@@ -295,3 +295,34 @@ def test_what_a_failed_append_could_not_take_back_is_overwritten(tmp_path):
         file.write(b"half a batch")
     fill(log, 1)
     assert [batch.base_offset for batch in read_all(log)] == [0, 3, 6]
+
+
+@pytest.mark.parametrize("left", [0, 2 * SIZE])
+def test_what_lies_behind_a_hole_between_segments_is_given_up(tmp_path, left):
+    """A power loss may take the end of a segment, at the border of a batch, and spare the next one."""
+    log = open_log(tmp_path, segment_bytes=3 * SIZE)
+    fill(log, 12)
+    crash(log)
+    os.truncate(f"{tmp_path}/orders-0/{9:020}.log", left)
+    again = open_log(tmp_path, clean=False, segment_bytes=3 * SIZE)
+    assert again.end_offset == 9 + left // SIZE * 3
+    assert len(contents(again)) == again.end_offset // 3
+    fill(again, 1)
+    assert [batch.base_offset for batch in read_all(again)] == list(range(0, again.end_offset, 3))
+
+
+def test_a_segment_that_is_missing_ends_the_log(tmp_path):
+    log = open_log(tmp_path, segment_bytes=3 * SIZE)
+    fill(log, 12)
+    crash(log)
+    os.remove(f"{tmp_path}/orders-0/{9:020}.log")
+    assert open_log(tmp_path, clean=False, segment_bytes=3 * SIZE).end_offset == 9
+
+
+def test_gaps_of_a_compacted_log_are_no_holes(tmp_path):
+    log = open_log(tmp_path, segment_bytes=3 * SIZE, cleanup_policies=frozenset({"compact"}))
+    fill(log, 12)
+    crash(log)
+    os.truncate(f"{tmp_path}/orders-0/{9:020}.log", 2 * SIZE)
+    options = {"segment_bytes": 3 * SIZE, "cleanup_policies": frozenset({"compact"})}
+    assert open_log(tmp_path, clean=False, **options).end_offset == 36

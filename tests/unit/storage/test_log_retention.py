@@ -190,7 +190,8 @@ def test_replace_is_safe_at_every_step(tmp_path):
     log.replace(log.segments[0:2], 0)
     seen = []
     for picture in pictures:
-        seen.append(offsets(open_log(picture, clean=False, segment_bytes=3 * SIZE)))
+        compacted = {"segment_bytes": 3 * SIZE, "cleanup_policies": frozenset({"compact"})}
+        seen.append(offsets(open_log(picture, clean=False, **compacted)))
         assert seen[-1] in (old, [3, 9, 18, 21, 24, 27, 30, 33])
     assert seen[0] == old and seen[-1] != old
 

@@ -1,0 +1,205 @@
+"""The topics of a history with their clients: one that stays, and one that is deleted and made anew under its name."""
+
+import asyncio
+import uuid
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from ottla.errors import Code, KafkaError
+from ottla.metadata.commands import (
+    AlterReassignments,
+    Command,
+    CreateTopics,
+    DeleteTopics,
+    NewTopic,
+    Reassignment,
+    TopicRef,
+)
+from ottla.replica.partition import Partition
+from sim.invariants import Broken
+from sim.workload import Consumer, Producer
+
+if TYPE_CHECKING:
+    from sim.node import SimNode
+    from sim.world import World
+
+__all__ = ["Topics"]
+
+STAYS, RENEWED = "orders", "drafts"
+REPLICATION_FACTOR = 3
+COMMAND_SECONDS = 12.0
+ATTEMPTS_MAX = 30
+EQUAL_SECONDS_MAX = 60.0
+SEGMENT_BYTES = (None, 300, 2000)  # one batch, several, all in one
+
+
+class Trial:
+    """A topic from its creation to its deletion."""
+
+    def __init__(self, name: str, topic_id: uuid.UUID, partitions: int) -> None:
+        self.name, self.id, self.partitions = name, topic_id, partitions
+        self.producers: list[Producer] = []
+        self.consumers: list[Consumer] = []
+
+    def stop(self) -> None:
+        for client in (*self.producers, *self.consumers):
+            client.stopping = True
+
+
+class Topics:
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self.random = world.chance()
+        self._trials: dict[str, Trial] = {}
+        self._chores: list[asyncio.Task[None]] = []
+        self._producers_made = 0
+        self._of_deleted = 0
+
+    # -- life
+
+    async def begin(self) -> None:
+        await self._make(STAYS, self.random.randint(1, 3))
+        if self.random.random() < 0.5:
+            await self._make(RENEWED, 1)
+
+    async def _make(self, name: str, partitions: int) -> None:
+        size = self.random.choice(SEGMENT_BYTES)
+        configs = [("internal.segment.bytes", str(size))] if size else []
+        new = NewTopic(name, partitions=partitions, replication_factor=REPLICATION_FACTOR, configs=configs)
+        for _ in range(ATTEMPTS_MAX):
+            answer = await self._ask(CreateTopics([new]))
+            if answer is not None and (answer[0].ok or answer[0].code is Code.topic_already_exists):
+                break  # it exists already when an answer was lost
+            await asyncio.sleep(0.5)
+        await self._world.until(lambda: self._id_of(name) is not None, COMMAND_SECONDS * 4, f"{name} is not known")
+        topic_id = self._id_of(name)
+        assert topic_id is not None
+        self._trials[name] = Trial(name, topic_id, partitions)
+
+    def _id_of(self, name: str) -> uuid.UUID | None:
+        image = self._world.image()
+        topic = image.topics.get(name) if image is not None else None
+        return topic.id if topic is not None else None
+
+    def renew(self) -> None:
+        """Delete the topic and make another of the same name."""
+        if self.is_settled() and RENEWED in self._trials:
+            self._chores = [self._run(self._renew(self._trials[RENEWED]))]
+
+    async def _renew(self, trial: Trial) -> None:
+        self._world.referee.note(f"{trial.name} is deleted and made anew")
+        trial.stop()
+        self._of_deleted += sum(len(producer.acknowledged) for producer in trial.producers)
+        del self._trials[trial.name]
+        for _ in range(ATTEMPTS_MAX):
+            answer = await self._ask(DeleteTopics([TopicRef(id=trial.id)]))
+            if answer is not None and (answer[0].ok or answer[0].code is Code.unknown_topic_id):
+                break
+            await asyncio.sleep(0.5)
+        await self._make(trial.name, 1)
+        self._start_clients(self._trials[trial.name])
+        self._world.referee.note(f"{trial.name} is there again")
+
+    def move_one(self) -> None:
+        """To other replicas, to another order or number of the same, or back."""
+        trial = self._trials[STAYS]
+        count = self.random.choice((3, 3, 3, 2))
+        replicas = self.random.sample([node.id for node in self._world.nodes], count)
+        move = Reassignment(trial.name, self.random.randrange(trial.partitions), replicas)
+        if self.random.random() < 0.2:
+            move = Reassignment(trial.name, move.index, None)
+        self._world.referee.note(f"{trial.name}-{move.index} moves to {move.replicas}")
+        self._run(self._move(move))
+
+    async def _move(self, move: Reassignment) -> None:
+        answer = await self._ask(AlterReassignments([move]))
+        self._world.referee.note(f"the move of {move.index}: {answer[0].code.name if answer else 'no answer'}")
+
+    def is_settled(self) -> bool:
+        return all(chore.done() for chore in self._chores)
+
+    async def _ask(self, command: Command[Any]) -> Any:
+        """Through any node that serves; None when it did not answer, or refused."""
+        serving = [node.life for node in self._world.nodes if node.life is not None and node.life.serves]
+        if not serving:
+            return None
+        life = self.random.choice(serving)
+        task = self._world.loop.within(life.process, life.controller.submit(command))
+        await asyncio.wait([task], timeout=COMMAND_SECONDS)
+        if not task.done():
+            task.cancel()
+            return None
+        try:
+            return task.result()
+        except KafkaError:
+            return None
+
+    # -- clients
+
+    def start_clients(self) -> None:
+        for trial in self._trials.values():
+            self._start_clients(trial)
+
+    def _start_clients(self, trial: Trial) -> None:
+        world = self._world
+        place = (world.network, world.referee)
+        for number in range(trial.partitions + self.random.randint(0, 1)):
+            index = number % trial.partitions
+            trial.producers.append(Producer(self._producers_made, trial.id, index, *place, world.chance()))
+            self._producers_made += 1
+        trial.consumers = [Consumer(trial.id, index, *place, world.chance()) for index in range(trial.partitions)]
+        for client in (*trial.producers, *trial.consumers):
+            self._run(client.run())
+
+    def _run(self, doing: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        def ended(task: "asyncio.Task[None]") -> None:
+            if (error := task.exception()) is not None:
+                self._world.referee.object(f"a client ends: {error!r}")
+
+        task = asyncio.ensure_future(doing)
+        task.add_done_callback(ended)
+        return task
+
+    @property
+    def producers(self) -> list[Producer]:
+        return [producer for trial in self._trials.values() for producer in trial.producers]
+
+    @property
+    def acknowledged(self) -> int:
+        return self._of_deleted + sum(len(producer.acknowledged) for producer in self.producers)
+
+    # -- the end
+
+    async def judge(self) -> None:
+        for producer in self.producers:
+            producer.stopping = True
+        await asyncio.sleep(5.0)
+        for trial in self._trials.values():
+            for index in range(trial.partitions):
+                await self._judge(trial, index)
+
+    async def _judge(self, trial: Trial, index: int) -> None:
+        referee = self._world.referee
+        hosts = self._hosts(trial, index)
+        replicas = [_partition(node, trial.id, index) for node in hosts]
+        await self._world.until(
+            lambda: len({(p.high_watermark, p.log.end_offset) for p in replicas}) == 1,
+            EQUAL_SECONDS_MAX,
+            f"{replicas[0]} is not the same everywhere",
+        )
+        referee.check_equal(replicas)
+        for node, partition in zip(hosts, replicas, strict=True):
+            referee.committed(f"node {node.id}", partition)
+        told = {p.number: p.acknowledged for p in trial.producers if p.index == index}
+        referee.check_acknowledged((trial.name, index), replicas[0], told)
+
+    def _hosts(self, trial: Trial, index: int) -> "list[SimNode]":
+        image = self._world.image()
+        if image is None or trial.id not in image.topics_by_id:
+            raise Broken(f"nobody knows {trial.name}")
+        return [self._world.network.nodes[each] for each in image.topics_by_id[trial.id].partitions[index].replicas]
+
+
+def _partition(node: "SimNode", topic_id: uuid.UUID, index: int) -> Partition:
+    assert node.life is not None and node.life.host is not None
+    return node.life.host.require(topic_id.bytes, index)
