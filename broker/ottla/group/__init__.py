@@ -25,6 +25,7 @@ say so.
 return a list of effects, which `shard.perform(group, effects)` carries out in order: `Reply` answers a request that
 waits, `Write` appends records and tells the group when they are committed, `Wake` asks for a call of `tick` at a time.
 
-**Records.** `@record_type(key_version)` registers how a key of this version is read and put in force again while a shard
-loads; `shard.write(records)` takes (key, value or None) pairs of bytes.
+**Records.** `@record_type(key_version)` registers how a key of this version is read and put in force again while a
+shard loads; `shard.write(records)` takes (key, value or None) pairs of bytes, and `shard.apply(records)` also puts them
+in force here, as loading would.
 """

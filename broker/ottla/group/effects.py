@@ -27,11 +27,13 @@ class Wake(NamedTuple):
 class Write(NamedTuple):
     """Append all of these records or none. `then` is told when they are committed, or why they never will be here.
 
-    The group must be in a state that bears either, for others may ask it before `then` is called.
+    The group must be in a state that bears either, for others may ask it before `then` is called. A group that changes
+    only by what is in the log gives `in_force`: it is called with the last offset as soon as the records are appended.
     """
 
     records: Sequence[Record]
     then: "Callable[[Code, float], Effects]"
+    in_force: Callable[[int], None] | None = None
 
 
 Effect: TypeAlias = Reply | Wake | Write

@@ -22,6 +22,10 @@ class Group(Protocol):
         """As ListGroups says it: "Stable", "Empty", …"""
 
     @property
+    def story(self) -> str:
+        """One line for the broker's log when its state changes: generation, members, why."""
+
+    @property
     def protocol_type(self) -> str: ...
     @property
     def is_empty(self) -> bool:
@@ -30,6 +34,10 @@ class Group(Protocol):
     @property
     def empty_since_ms(self) -> int | None:
         """Since when its offsets grow old, on the wall clock. None: each offset from its own commit on."""
+
+    @property
+    def offsets_may_expire(self) -> bool:
+        """Whether any of its offsets may grow old now (those of subscribed topics never do)."""
 
     def is_subscribed(self, topic: str) -> bool:
         """Whether members consume this topic: then its offsets do not expire and OffsetDelete is refused."""
@@ -42,6 +50,9 @@ class Group(Protocol):
 
     def committed(self, member_id: str, now: float) -> None:
         """A commit came from this member: a sign of life."""
+
+    def check_offset_delete(self) -> None:
+        """Whether OffsetDelete is allowed at all; subscribed topics are refused one by one."""
 
     def tombstones(self) -> Sequence[Record]:
         """What deletes the group itself from the log; its offsets are the shard's."""
