@@ -65,10 +65,13 @@ def _join(group: "ConsumerGroup", request: Join, to: Any, now: float) -> Effects
         protocol_name=request.protocols[0][0],
     )
     entries += step.entries
+    answered = group.answering(to, answer, lambda code: Joined(code, member_id=before.id))
     replaced = group.log.static_members.get(request.instance_id) if request.instance_id is not None else None
     if replaced is not None and migration.may_downgrade(group, [group.log.members[replaced]], staying=1):
-        return [migration.downgrade(group, {replaced}, now, joining=step.member, then=_answer(to, answer))]
-    return [group.write(entries, now, lambda code, at: _joined(group, request, code, answer, to, at))]
+        return [migration.downgrade(group, {replaced}, now, joining=step.member, then=answered)]
+    return [
+        group.write(entries, now, lambda code, at: [*answered(code, at), *_joined(group, request, code, before, at)])
+    ]
 
 
 def _check_protocols(group: "ConsumerGroup", request: Join) -> EmbeddedSubscription:
@@ -114,17 +117,14 @@ def _owned(told: EmbeddedSubscription, image: Image) -> Partitions:
     return frozenset((image.topics[topic].id.bytes, index) for topic, index in told.owned if topic in image.topics)
 
 
-def _joined(group: "ConsumerGroup", request: Join, code: Code, answer: Joined, to: Any, now: float) -> Effects:
+def _joined(group: "ConsumerGroup", request: Join, code: Code, member: Member, now: float) -> Effects:
+    """Now it has to sync in time."""
     if code is not Code.none:
-        return [Reply(to, Joined(code, member_id=answer.member_id))]
-    group.cancel_timer(Timer.JOIN, answer.member_id)
+        return []
+    group.cancel_timer(Timer.JOIN, member.id)
     sync_at = now + request.rebalance_timeout_ms / 1000
-    group.set_timer(Timer.SYNC, answer.member_id, sync_at)
-    return [Reply(to, answer), Wake(min(sync_at, group.alive(answer.member_id, now)))]
-
-
-def _answer(to: Any, answer: Joined) -> Any:
-    return lambda code, now: [Reply(to, answer if code is Code.none else Joined(code, member_id=answer.member_id))]
+    group.set_timer(Timer.SYNC, member.id, sync_at)
+    return [Wake(min(sync_at, group.alive(member.id, now)))]
 
 
 # -- what a member has
@@ -207,7 +207,7 @@ def leave(group: "ConsumerGroup", members: Sequence[Leave], to: Any, now: float)
     answer = Left(members=results)
     if not going:
         return [Reply(to, answer)]
-    return [group.remove(list(going.values()), now, lambda code, at: [Reply(to, answer if not code else Left(code))])]
+    return [group.remove(list(going.values()), now, group.answering(to, answer, Left))]
 
 
 def _leaving(group: "ConsumerGroup", one: Leave) -> Member:

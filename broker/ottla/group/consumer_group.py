@@ -26,14 +26,19 @@ from ottla.group.consumer_records import (
 )
 from ottla.group.consumer_state import GroupState, topics_of
 from ottla.group.consumer_timers import Timer
-from ottla.group.effects import Effects, Record, Wake, Write
+from ottla.group.effects import Effects, Record, Reply, Wake, Write
 from ottla.metadata.image import Image
 
-__all__ = ["ConsumerGroup", "ConsumerRules", "Terms"]
+__all__ = ["MOVING_HEARTBEAT_MS", "ConsumerGroup", "ConsumerRules", "Terms"]
 
 NEVER = float("inf")
 TRY_AGAIN_SECONDS = 1.0
 OFFSET_COMMIT_WITH_EPOCHS = 9
+MOVING_SECONDS = 5.0  # how long after its last change a group counts as moving
+MOVING_HEARTBEAT_MS = 500
+
+
+Then = Callable[[Code, float], Effects]
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +79,8 @@ class ConsumerGroup:
         self.seen = Seen()
         self.written = -1  # the offset of the last entry: who reads must wait until it is committed
         self.deadlines: dict[tuple[Timer, str], float] = {}
+        self._moved_at = -NEVER
+        self._waiting: dict[Any, Callable[[Code], Any]] = {}  # requests → how to refuse them
 
     @property
     def terms(self) -> Terms:
@@ -84,6 +91,10 @@ class ConsumerGroup:
     @property
     def state(self) -> str:
         return self.log.name
+
+    @property
+    def story(self) -> str:
+        return f"epoch {self.log.epoch}, {len(self.log.members)} members"
 
     @property
     def is_empty(self) -> bool:
@@ -150,7 +161,7 @@ class ConsumerGroup:
                 f"The consumer group has reached its maximum capacity of {members_max} members.",
             )
 
-    def remove(self, members: Sequence[Member], now: float, then: Callable[[Code, float], Effects]) -> Write:
+    def remove(self, members: Sequence[Member], now: float, then: Then) -> Write:
         """As an effect. When only classic members are left, the group becomes a classic one."""
         if consumer_migration.may_downgrade(self, members):
             return consumer_migration.downgrade(self, {member.id for member in members}, now, then=then)
@@ -162,7 +173,7 @@ class ConsumerGroup:
         self,
         entries: Sequence[Entry],
         now: float,
-        then: Callable[[Code, float], Effects],
+        then: Then,
         *,
         instead_of: ClassicGroup | None = None,
     ) -> Write:
@@ -181,6 +192,7 @@ class ConsumerGroup:
             self.log.apply(entry)
         self.written = offset
         self.seen = seen
+        self._moved_at = now
         for entry in entries:
             if entry.kind == CURRENT_ASSIGNMENT and entry.value is not None:
                 self._time_revocation(entry.key[1], now)
@@ -205,6 +217,11 @@ class ConsumerGroup:
         at = now + timeout_ms / 1000
         self.set_timer(Timer.SESSION, member_id, at)
         return at
+
+    def heartbeat_interval_ms(self, now: float) -> int:
+        """While a group moves, members wait for each other: they shall not wait longer than they must."""
+        normal = self.terms.heartbeat_interval_ms
+        return min(normal, MOVING_HEARTBEAT_MS) if now - self._moved_at < MOVING_SECONDS else normal
 
     def next_deadline(self) -> float:
         return min(self.deadlines.values(), default=NEVER)
@@ -255,7 +272,18 @@ class ConsumerGroup:
         return [Wake(self.next_deadline())] if self.deadlines else []
 
     def unload(self) -> Effects:
-        return []
+        waiting, self._waiting = self._waiting, {}
+        return [Reply(to, refused(Code.not_coordinator)) for to, refused in waiting.items()]
+
+    def answering(self, to: Any, answer: Any, refused: Callable[[Code], Any]) -> Then:
+        """Answer this request when what is written for it is committed."""
+        self._waiting[to] = refused
+
+        def then(code: Code, now: float) -> Effects:
+            self._waiting.pop(to, None)
+            return [Reply(to, answer if code is Code.none else refused(code))]
+
+        return then
 
     # -- members that still use the classic protocol
 

@@ -1,6 +1,6 @@
 """ConsumerGroupHeartbeat (KIP-848): joining, going on, and leaving. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from ottla.errors import Code, KafkaError
 from ottla.group.classic import ClassicGroup
 from ottla.group.consumer_advance import advance
-from ottla.group.consumer_group import ConsumerGroup, Terms
+from ottla.group.consumer_group import MOVING_HEARTBEAT_MS, ConsumerGroup, Terms
 from ottla.group.consumer_member import LEAVING, LEAVING_FOR_A_WHILE, Member, MemberState, Partitions, Position
 from ottla.group.consumer_records import CURRENT_ASSIGNMENT, Entry
 from ottla.group.consumer_state import NOTHING
@@ -115,23 +115,25 @@ def heartbeat(group: ConsumerGroup, request: Heartbeat, to: Any, now: float, *, 
     """KafkaError refuses, and nothing has changed. `moved`: the classic group whose place this one is to take."""
     if request.leaves:
         return _leave(group, request, to, now)
-    decision = decide(group, request)
+    decision = decide(group, request, now)
     answer = decision.answer
     entries = [*(moved.entries if moved else ()), *decision.entries]
     if not entries:
         return [Reply(to, answer), Wake(group.alive(answer.member_id, now))]
 
+    answered = group.answering(to, answer, _refused)
+
     def then(code: Code, at: float) -> Effects:
-        return [Reply(to, answer if code is Code.none else code), Wake(group.alive(answer.member_id, at))]
+        return [*answered(code, at), Wake(group.alive(answer.member_id, at))]
 
     return [group.write(entries, now, then, instead_of=moved.classic if moved else None)]
 
 
-def _answered(to: Any, answer: HeartbeatAnswer) -> Callable[[Code, float], Effects]:
-    return lambda code, at: [Reply(to, answer if code is Code.none else code)]
+def _refused(code: Code) -> Code:
+    return code
 
 
-def decide(group: ConsumerGroup, request: Heartbeat) -> Decision:
+def decide(group: ConsumerGroup, request: Heartbeat, now: float) -> Decision:
     """What a member that stays has now, and the entries that say so."""
     terms = group.terms
     group.check_size(request.member_id)
@@ -166,15 +168,16 @@ def decide(group: ConsumerGroup, request: Heartbeat) -> Decision:
         default_assignor=terms.assignors[0],
         now_ms=group.rules.wall_ms(),
     )
+    entries = replacing + step.entries
     position = step.member.position
     changed = position.assigned != before.position.assigned
     answer = HeartbeatAnswer(
         before.id,
         position.epoch,
-        terms.heartbeat_interval_ms,
+        group.heartbeat_interval_ms(now) if not entries else min(terms.heartbeat_interval_ms, MOVING_HEARTBEAT_MS),
         position.assigned if changed or request.is_full else None,
     )
-    return Decision(answer, replacing + step.entries)
+    return Decision(answer, entries)
 
 
 # -- who asks
@@ -231,9 +234,11 @@ def _check_epoch(position: Position, request: Heartbeat) -> None:
 def _leave(group: ConsumerGroup, request: Heartbeat, to: Any, now: float) -> Effects:
     answer = HeartbeatAnswer(request.member_id, request.member_epoch)
     if request.instance_id is None:
-        return [group.remove([group.member(request.member_id)], now, _answered(to, answer))]
+        member = group.member(request.member_id)
+        return [group.remove([member], now, group.answering(to, answer, _refused))]
     member = known_instance(group.log.static_member(request.instance_id), request.member_id, request.instance_id)
     if request.member_epoch == LEAVING:
-        return [group.remove([member], now, _answered(to, answer))]
+        return [group.remove([member], now, group.answering(to, answer, _refused))]
     position = msgspec.structs.replace(member.position, epoch=LEAVING_FOR_A_WHILE, revoking=NOTHING)
-    return [group.write([Entry(CURRENT_ASSIGNMENT, (group.group_id, member.id), position)], now, _answered(to, answer))]
+    entry = Entry(CURRENT_ASSIGNMENT, (group.group_id, member.id), position)
+    return [group.write([entry], now, group.answering(to, answer, _refused))]

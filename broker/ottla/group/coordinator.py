@@ -6,6 +6,7 @@ import logging
 from ottla.config import BrokerConfig
 from ottla.errors import Code, KafkaError
 from ottla.group.classic import Rules
+from ottla.group.consumer_shell import ConsumerSettings
 from ottla.group.loading import Loading
 from ottla.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
 from ottla.group.partitioning import partition_of
@@ -24,6 +25,7 @@ __all__ = ["GroupCoordinator"]
 
 log = logging.getLogger("ottla.group")
 
+NOBODY = -1
 CHECK_SECONDS_MAX = 365 * 86_400.0
 
 
@@ -43,6 +45,7 @@ class GroupCoordinator:
         self._feed = feed
         self._replicas = replicas
         self._topic = OffsetsTopic(config=config, settings=settings, controller=controller)
+        self._consumers = ConsumerSettings(settings, system, feed)
         self._shards: dict[int, Shard] = {}
         self._partitions = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -62,29 +65,28 @@ class GroupCoordinator:
         """Who keeps this group. KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, INVALID_GROUP_ID."""
         if not group_id:
             raise KafkaError(Code.invalid_group_id)
-        if not self._partitions:
-            raise KafkaError(Code.not_coordinator)
-        index = partition_of(group_id, self._partitions)
-        shard = self._shards.get(index)
-        if shard is None or not shard.leads:
-            raise self._absence(index)
-        if shard.loading:
-            raise KafkaError(Code.coordinator_load_in_progress)
+        shard = self._shards.get(partition_of(group_id, self._partitions)) if self._partitions else None
+        if shard is None or shard.loading or not shard.leads:
+            raise self._absence(group_id)
         return shard
 
-    def _absence(self, index: int) -> KafkaError:
-        partition = self._replicas.find(OFFSETS_TOPIC, index)
-        leads = partition is not None and partition.is_leader
-        return KafkaError(Code.coordinator_load_in_progress if leads else Code.not_coordinator)
+    def _absence(self, group_id: str) -> KafkaError:
+        """A broker that will be the coordinator in a moment says so: clients then need not look for it again."""
+        will_lead = self._leader(group_id) == self._replicas.node_id
+        return KafkaError(Code.coordinator_load_in_progress if will_lead else Code.not_coordinator)
 
     async def leader_of(self, group_id: str) -> int:
         """The broker that coordinates this group, or -1 while there is none. The topic is made if it must be."""
         if OFFSETS_TOPIC not in self._feed.image.topics:
             await self._topic.make(self._feed.image)
-            await self._replicas.settled()
+        while self._looking is not None:
+            await asyncio.wait([self._looking])  # so that a member need not come twice
+        return self._leader(group_id)
+
+    def _leader(self, group_id: str) -> int:
         topic = self._feed.image.topics.get(OFFSETS_TOPIC)
         if topic is None:
-            return -1
+            return NOBODY
         return topic.partitions[partition_of(group_id, len(topic.partitions))].leader
 
     # following the image
@@ -141,7 +143,11 @@ class GroupCoordinator:
 
     def _begin(self, index: int, partition: Partition) -> None:
         shard = self._shards[index] = Shard(
-            partition, clock=self._system.clock, rules=self._rules(), write_rules=self._write_rules()
+            partition,
+            clock=self._system.clock,
+            rules=self._rules(),
+            write_rules=self._write_rules(),
+            consumer_rules=self._consumers.rules,
         )
         if partition.log.end_offset == partition.log.start_offset:
             shard.loaded()

@@ -8,6 +8,7 @@ from typing import Any
 from ottla.errors import Code, KafkaError
 from ottla.group import records as record_types
 from ottla.group.classic import ClassicGroup, Rules
+from ottla.group.consumer_group import ConsumerGroup, ConsumerRules
 from ottla.group.effects import Effects, Record, Reply, Wake, Write
 from ottla.group.group import Group
 from ottla.group.offset_records import CommittedOffset, offset_key
@@ -27,10 +28,19 @@ TOMBSTONES_PER_BATCH_MAX = 1000
 class Shard:
     """`rules` are those of classic groups. `loading` until the log has been read; `ended` when another one leads."""
 
-    def __init__(self, partition: Partition, *, clock: Clock, rules: Rules, write_rules: WriteRules) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        *,
+        clock: Clock,
+        rules: Rules,
+        write_rules: WriteRules,
+        consumer_rules: "Callable[[Shard], ConsumerRules]",
+    ) -> None:
         self.partition = partition
         self.epoch = partition.leader_epoch
         self.rules = rules
+        self.consumer_rules = consumer_rules(self)
         self.clock = clock
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, GroupOffsets] = {}
@@ -130,6 +140,14 @@ class Shard:
 
     def new_classic_group(self, group_id: str) -> ClassicGroup:
         return ClassicGroup(group_id, self.rules)
+
+    def new_consumer_group(self, group_id: str) -> ConsumerGroup:
+        return ConsumerGroup(group_id, self.consumer_rules)
+
+    def adopt(self, group: Group, effects: Effects) -> None:
+        """A group comes in, in the place of one with the same id."""
+        self.groups[group.group_id] = group
+        self.perform(group, effects)
 
     def forget_group(self, group_id: str, kind: str) -> None:
         group = self.groups.get(group_id)

@@ -36,7 +36,7 @@ def settle(shard: LittleShard, *clients: Client) -> None:
 def test_the_first_member_gets_everything_with_its_first_answer() -> None:
     shard = LittleShard({"t": 3})
     answer = Client(shard, "a", ["t"]).beat()
-    assert (answer.member_epoch, answer.heartbeat_interval_ms, answer.assigned) == (1, 5000, parts(0, 1, 2))
+    assert (answer.member_epoch, answer.heartbeat_interval_ms, answer.assigned) == (1, 500, parts(0, 1, 2))
     assert shard.group.state == "Stable"
 
 
@@ -61,6 +61,17 @@ def test_a_heartbeat_without_news_writes_nothing() -> None:
     written = len(shard.written)
     assert shard.heartbeat(member_id="a", member_epoch=1).assigned is None
     assert len(shard.written) == written
+
+
+def test_heartbeats_are_quick_only_while_the_group_moves() -> None:
+    shard = LittleShard({"t": 2}, heartbeat_interval_ms=7000)
+    a = Client(shard, "a", ["t"])
+    a.beat()
+    assert a.beat().heartbeat_interval_ms == 500
+    shard.pass_time(6)
+    assert a.beat().heartbeat_interval_ms == 7000
+    Client(shard, "b", ["t"]).beat()
+    assert a.beat().heartbeat_interval_ms == 500
 
 
 def test_a_full_request_is_answered_in_full() -> None:
