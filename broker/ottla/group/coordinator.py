@@ -135,7 +135,8 @@ class GroupCoordinator:
             if not shard.leads:
                 del self._shards[index]
                 shard.unload()
-                log.info("%s: another broker coordinates its %d groups", shard, len(shard.groups))
+                if shard.groups:
+                    log.info("%s: another broker coordinates its %d groups", shard, len(shard.groups))
         for index in range(self._partitions):
             partition = self._replicas.find(OFFSETS_TOPIC, index)
             if partition is not None and partition.is_leader and index not in self._shards:
