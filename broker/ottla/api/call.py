@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ottla.api.producer_ids import ProducerIds
     from ottla.api.registry import Api
     from ottla.config import BrokerConfig
+    from ottla.group.coordinator import GroupCoordinator
     from ottla.metadata.active import Controller
     from ottla.metadata.feed import MetadataFeed
     from ottla.metadata.image import Image
@@ -46,6 +47,7 @@ class Services:
     producer_ids: "ProducerIds"
     fetch_sessions: "FetchSessions"
     partition_cache: "PartitionCache"
+    groups: "GroupCoordinator"
 
     @property
     def image(self) -> "Image":

@@ -8,6 +8,7 @@ from ottla.api.fetch_sessions import FetchSessions
 from ottla.api.producer_ids import ProducerIds
 from ottla.api.registry import load_all
 from ottla.config import BrokerConfig
+from ottla.group.coordinator import GroupCoordinator
 from ottla.metadata.active import Controller
 from ottla.metadata.state import Listener as Advertised
 from ottla.net.admission import Admission
@@ -35,6 +36,7 @@ class BrokerPart:
         self._listeners = [Listener(endpoint, config) for endpoint in config.listeners]
         self._replicas: ReplicaHost | None = None
         self._upkeep: Upkeep | None = None
+        self._groups: GroupCoordinator | None = None
         self._opened = False
         self._worker = ProcessWorker()
         self._cleaning_worker = ProcessWorker()  # its own: a producer must not wait for a segment to be rewritten
@@ -94,6 +96,15 @@ class BrokerPart:
     ) -> None:
         assert self._upkeep is not None
         self._upkeep.start()
+        groups = self._groups = GroupCoordinator(
+            config=self._config,
+            settings=quorum.settings,
+            system=self._system,
+            feed=quorum.feed,
+            replicas=self.replicas,
+            controller=controller,
+        )
+        groups.start()
         services = Services(
             node_id=self._config.node_id,
             cluster_id=cluster_id,
@@ -109,6 +120,7 @@ class BrokerPart:
                 sessions_max=self._config["max.incremental.fetch.session.cache.slots"], random=self._system.random
             ),
             partition_cache=PartitionCache(),
+            groups=groups,
         )
         admission = Admission(quorum.settings.broker)
         for listener in self._listeners:
@@ -118,6 +130,8 @@ class BrokerPart:
         """No more clients, no more copying, no more work of one's own."""
         for listener in self._listeners:
             await listener.stop()
+        if self._groups is not None:
+            await self._groups.stop()
         if self._upkeep is not None:
             await self._upkeep.stop()
         if self._replicas is not None:

@@ -1,0 +1,72 @@
+"""Where consumer groups touch their shard: how their records are loaded, and what holds for them."""
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.group.consumer_group import ConsumerGroup, ConsumerRules, Terms
+from ottla.group.consumer_records import GROUP_EPOCH, KINDS, decode
+from ottla.group.records import record_type
+from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.state import ResourceType
+from ottla.replica.settings import LiveSettings
+from ottla.system import System
+
+if TYPE_CHECKING:
+    from ottla.group.shard import Shard
+
+__all__ = ["ConsumerSettings", "replay_consumer_record"]
+
+
+class ConsumerSettings:
+    """The rules of consumer groups, out of this broker's settings as they are now."""
+
+    def __init__(self, settings: LiveSettings, system: System, feed: MetadataFeed) -> None:
+        self._settings = settings
+        self._system = system
+        self._feed = feed
+
+    def rules(self, shard: "Shard") -> ConsumerRules:
+        return ConsumerRules(
+            new_id=lambda: str(self._system.new_uuid()),
+            wall_ms=self._system.clock.wall_ms,
+            image=lambda: self._feed.image,
+            terms=self.terms,
+            policy=lambda: str(self._settings.broker("group.consumer.migration.policy")).upper(),
+            classic_members_max=lambda: int(self._settings.broker("group.max.size")),
+            new_classic_group=shard.new_classic_group,
+            adopt=shard.adopt,
+        )
+
+    def terms(self, group_id: str) -> Terms:
+        """A group's own settings hold within the limits of the broker's."""
+        broker = self._settings.broker
+        own = self._feed.image.config(ResourceType.GROUP, group_id)
+
+        def timing(name: str) -> int:
+            value = int(own.get(f"consumer.{name}", broker(f"group.consumer.{name}")))
+            least, most = broker(f"group.consumer.min.{name}"), broker(f"group.consumer.max.{name}")
+            return int(max(least, min(value, most)))
+
+        return Terms(
+            session_timeout_ms=timing("session.timeout.ms"),
+            heartbeat_interval_ms=timing("heartbeat.interval.ms"),
+            members_max=broker("group.consumer.max.size"),
+            assignors=tuple(broker("group.consumer.assignors")),
+        )
+
+
+@record_type(*sorted(KINDS))
+def replay_consumer_record(state: Any, key: memoryview, value: memoryview | None) -> None:
+    entry = decode(bytes(key), None if value is None else bytes(value))
+    if entry is None:
+        return
+    group_id = entry.key[0]
+    group = state.groups.get(group_id)
+    if entry.kind == GROUP_EPOCH and entry.value is None:
+        state.forget_group(group_id, ConsumerGroup.type)
+        return
+    if not isinstance(group, ConsumerGroup):
+        if entry.value is None:
+            return
+        group = state.groups[group_id] = state.new_consumer_group(group_id)
+    group.log.apply(entry)
+    group.written = state.replayed_offset

@@ -1,0 +1,165 @@
+"""What a shard writes: gathered per turn of the loop where many write little, appended, and told when committed."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from ottla.errors import Code, KafkaError
+from ottla.group.effects import Record
+from ottla.replica.partition import Partition
+from ottla.system import Clock
+from ottla.wire import batch as batches
+from ottla.wire.assembly import assemble
+from ottla.wire.compression import compress
+from ottla.wire.varints import put
+
+__all__ = ["Gathered", "WriteRules", "Writer", "answer_code"]
+
+GATHERED_BYTES_MAX = 256 * 1024
+ANSWERS = {
+    Code.unknown_topic_or_partition: Code.coordinator_not_available,
+    Code.not_enough_replicas: Code.coordinator_not_available,
+    Code.not_enough_replicas_after_append: Code.coordinator_not_available,
+    Code.request_timed_out: Code.coordinator_not_available,
+    Code.not_leader_or_follower: Code.not_coordinator,
+    Code.kafka_storage_error: Code.not_coordinator,
+    Code.message_too_large: Code.unknown_server_error,
+    Code.record_list_too_large: Code.unknown_server_error,
+}
+
+
+def answer_code(code: Code) -> Code:
+    """What a client is told when a write to the offsets topic failed so."""
+    return ANSWERS.get(code, code)
+
+
+class WriteRules(NamedTuple):
+    codec: int = 0
+    commit_s_max: float = 5.0  # how long answers wait for the replicas
+
+
+class Gathered(Protocol):
+    """A write that may share a batch with others of the same turn of the loop."""
+
+    def appended(self, last_offset: int) -> None:
+        """Put it in force; it is committed or lost together with everything up to this offset."""
+
+    def ended(self, code: Code) -> None:
+        """Answer: it is committed, or never was appended, or nobody here will learn what became of it."""
+
+
+class Writer:
+    def __init__(self, partition: Partition, *, clock: Clock, rules: WriteRules) -> None:
+        self._partition = partition
+        self._clock = clock
+        self._rules = rules
+        self._body = bytearray()
+        self._count = 0
+        self._gathered: list[Gathered] = []
+
+    def append(self, records: Sequence[Record]) -> int:
+        """All or none, now; the log's last offset after it. KafkaError (in a coordinator's code): none."""
+        self.flush()
+        body = bytearray()
+        for delta, (key, value) in enumerate(records):
+            put_record(body, delta, key, value)
+        return self._append(body, len(records))
+
+    def gather(self, records: Sequence[Record], write: Gathered) -> None:
+        """Append before the next turn of the loop, with all others that come in this one. `records` is not empty."""
+        if not self._gathered:
+            asyncio.get_running_loop().call_soon(self.flush)
+        elif len(self._body) > GATHERED_BYTES_MAX:
+            self.flush()
+        body, delta = self._body, self._count
+        for key, value in records:
+            put_record(body, delta, key, value)
+            delta += 1
+        self._count = delta
+        self._gathered.append(write)
+
+    def flush(self) -> None:
+        if not self._gathered:
+            return
+        body, count, gathered = self._body, self._count, self._gathered
+        self._body, self._count, self._gathered = bytearray(), 0, []
+        try:
+            last_offset = self._append(body, count)
+        except KafkaError as error:
+            for write in gathered:
+                write.ended(error.code)
+            return
+        for write in gathered:
+            write.appended(last_offset)
+        self.when_committed(last_offset, lambda code: _end_all(gathered, code))
+
+    def _append(self, body: bytearray, count: int) -> int:
+        now_ms, codec = self._clock.wall_ms(), self._rules.codec
+        data = assemble(
+            compress(codec, body, None),
+            base_offset=0,
+            leader_epoch=-1,
+            attributes=codec,
+            last_offset_delta=count - 1,
+            base_timestamp=now_ms,
+            max_timestamp=now_ms,
+            producer_id=-1,
+            producer_epoch=-1,
+            base_sequence=-1,
+            count=count,
+        )
+        try:
+            return self._partition.append(batches.parse(data), acks_all=True).last_offset
+        except KafkaError as error:
+            raise KafkaError(answer_code(error.code), error.message) from error
+
+    def when_committed(self, offset: int, told: Callable[[Code], None]) -> None:
+        """`told` is called once: at once, or when the offset is committed, or with the code for those who wait."""
+        commit = self._partition.committed(offset)
+        if commit is None:
+            told(Code.none)
+            return
+        Waiting(commit, told, seconds=self._rules.commit_s_max)
+
+
+class Waiting:
+    """For one commit, not longer than allowed."""
+
+    __slots__ = ("_commit", "_timeout", "_told")
+
+    def __init__(self, commit: "asyncio.Future[None]", told: Callable[[Code], None], *, seconds: float) -> None:
+        self._commit = commit
+        self._told = told
+        self._timeout = asyncio.get_running_loop().call_later(seconds, self._late)
+        commit.add_done_callback(self._done)
+
+    def _done(self, commit: "asyncio.Future[None]") -> None:
+        self._timeout.cancel()
+        error = commit.exception()
+        code = error.code if isinstance(error, KafkaError) else Code.none
+        self._told(answer_code(code))
+
+    def _late(self) -> None:
+        self._commit.remove_done_callback(self._done)
+        self._told(answer_code(Code.request_timed_out))
+
+
+def _end_all(gathered: Sequence[Gathered], code: Code) -> None:
+    for write in gathered:
+        write.ended(code)
+
+
+def put_record(out: bytearray, delta: int, key: bytes, value: bytes | None) -> None:
+    """A record without headers, as old as its batch."""
+    body = bytearray(b"\0\0")  # attributes, timestamp
+    put(body, delta)
+    put(body, len(key))
+    body += key
+    if value is None:
+        body.append(1)
+    else:
+        put(body, len(value))
+        body += value
+    body.append(0)
+    put(out, len(body))
+    out += body
