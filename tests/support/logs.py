@@ -52,7 +52,7 @@ def make_marker(*, commit=True, producer=(9, 0, -1), coordinator_epoch=0, timest
 
 def append_verified(log: Log, batch: Batch, *, epoch=0) -> int:
     """A transactional batch for which the coordinator has vouched; its first offset."""
-    ticket = log.producers.verifications.begin(batch, adds_partitions=False, now_ms=T0)
+    ticket = log.producers.verifications.begin_for(batch, adds_partitions=False, now_ms=T0)
     return log.append(batch, leader_epoch=epoch, ticket=ticket).base_offset
 
 

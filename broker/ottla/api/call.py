@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ottla.replica.host import ReplicaHost
     from ottla.replica.settings import LiveSettings
     from ottla.system import System
+    from ottla.txn.coordinator import TransactionCoordinator
+    from ottla.txn.marking import MarkerWriter
+    from ottla.txn.verifying import Verifier
 
 __all__ = ["Answer", "Call", "Services"]
 
@@ -48,6 +51,9 @@ class Services:
     fetch_sessions: "FetchSessions"
     partition_cache: "PartitionCache"
     groups: "GroupCoordinator"
+    transactions: "TransactionCoordinator"
+    verifier: "Verifier"
+    markers: "MarkerWriter"
 
     @property
     def image(self) -> "Image":

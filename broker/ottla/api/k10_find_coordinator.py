@@ -1,14 +1,18 @@
-"""FindCoordinator: which broker keeps a group. The offsets topic is made when the first group asks.
+"""FindCoordinator: which broker keeps a group or a transactional id. Their topics are made when the first one asks.
 
 v1 key type · v3 flexible · v4 several keys at once (KIP-699) · v6 share groups, which are not served.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
+
+if TYPE_CHECKING:
+    from ottla.group.coordinator import GroupCoordinator
+    from ottla.txn.coordinator import TransactionCoordinator
 
 GROUP, TRANSACTION = 0, 1
 
@@ -23,19 +27,20 @@ async def find_coordinator(request: Any, call: Call) -> Answer:
 
 
 async def _coordinator(key: str, key_type: int, call: Call) -> dict[str, Any]:
-    if key_type == TRANSACTION:
-        return _nobody(Code.coordinator_not_available, "transactions are not served by this broker")
-    if key_type != GROUP:
+    if key_type not in (GROUP, TRANSACTION):
         return _nobody(Code.invalid_request, f"no coordinators of type {key_type} here")
     if not key:
-        return _nobody(Code.invalid_group_id, "a group needs an id: set group.id")
+        code = Code.invalid_group_id if key_type == GROUP else Code.invalid_request
+        return _nobody(code, "set group.id" if key_type == GROUP else "set transactional.id")
+    coordinators: GroupCoordinator | TransactionCoordinator
+    coordinators = call.node.groups if key_type == GROUP else call.node.transactions
     try:
-        leader = await call.node.groups.leader_of(key)
+        leader = await coordinators.leader_of(key)
     except KafkaError as error:
-        return _nobody(Code.coordinator_not_available, f"the offsets topic cannot be made: {error}")
+        return _nobody(Code.coordinator_not_available, f"the coordinators' topic cannot be made: {error}")
     found = next((b for b in brokers_on(call.node.image, call.listener) if b.id == leader), None)
     if found is None:
-        return _nobody(Code.coordinator_not_available, "the group's partition of the offsets topic has no leader")
+        return _nobody(Code.coordinator_not_available, "the coordinator's partition has no leader")
     return {"node_id": found.id, "host": found.host, "port": found.port, "error_code": Code.none, "error_message": ""}
 
 

@@ -7,7 +7,7 @@ from ottla.config import BrokerConfig
 from ottla.errors import Code, KafkaError
 from ottla.group.classic import Rules
 from ottla.group.consumer_shell import ConsumerSettings
-from ottla.group.loading import Loading
+from ottla.group.loading import GroupLoading
 from ottla.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
 from ottla.group.partitioning import partition_of
 from ottla.group.shard import Shard
@@ -20,6 +20,7 @@ from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
 from ottla.replica.settings import LiveSettings
 from ottla.system import System
+from ottla.wire.markers import Marker
 
 __all__ = ["GroupCoordinator"]
 
@@ -82,6 +83,14 @@ class GroupCoordinator:
         while self._looking is not None:
             await asyncio.wait([self._looking])  # so that a member need not come twice
         return self._leader(group_id)
+
+    async def partition_for(self, group_id: str) -> tuple[str, int]:
+        """The partition of the offsets topic that keeps this group, on whichever broker."""
+        await self.leader_of(group_id)
+        topic = self._feed.image.topics.get(OFFSETS_TOPIC)
+        if topic is None:
+            raise KafkaError(Code.coordinator_not_available)
+        return OFFSETS_TOPIC, partition_of(group_id, len(topic.partitions))
 
     def _leader(self, group_id: str) -> int:
         topic = self._feed.image.topics.get(OFFSETS_TOPIC)
@@ -160,7 +169,7 @@ class GroupCoordinator:
         task.add_done_callback(self._tasks.discard)
 
     async def _load(self, index: int, shard: Shard) -> None:
-        loading = Loading(shard, read_bytes_max=self._settings.broker("offsets.load.buffer.size"))
+        loading = GroupLoading(shard, read_bytes_max=self._settings.broker("offsets.load.buffer.size"))
         begun = self._system.clock.monotonic()
         try:
             complete = await loading.run()
@@ -188,6 +197,14 @@ class GroupCoordinator:
             codec=self._settings.broker("offsets.topic.compression.codec"),
             commit_s_max=self._settings.broker("offsets.commit.timeout.ms") / 1000,
         )
+
+    # transactions
+
+    def marked(self, partition: Partition, marker: Marker, offset: int) -> None:
+        """A marker stands in the log of a partition: offsets that a transaction brought are decided by it."""
+        shard = self._shards.get(partition.index) if partition.topic == OFFSETS_TOPIC else None
+        if shard is not None and shard.partition is partition and not shard.loading:
+            shard.decided(marker.producer_id, commit=marker.commit, offset=offset)
 
     # upkeep
 

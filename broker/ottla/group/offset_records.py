@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ottla.group.records import field, reading, record_type
 from ottla.wire.schema import Struct
 
-__all__ = ["CommittedOffset", "offset_key", "offset_value", "read_offset_key"]
+__all__ = ["CommittedOffset", "offset_key", "offset_value", "read_offset_key", "read_offset_value"]
 
 NO_EXPIRY = -1
 
@@ -66,14 +66,17 @@ def read_offset_key(key: memoryview) -> tuple[str, str, int]:
     return read.group, read.topic, read.partition
 
 
+def read_offset_value(value: memoryview) -> CommittedOffset:
+    read = _values(value)
+    leader_epoch = getattr(read, "leader_epoch", -1)
+    expires_ms = getattr(read, "expire_timestamp", NO_EXPIRY)
+    return CommittedOffset(read.offset, leader_epoch, read.metadata or "", read.commit_timestamp, expires_ms)
+
+
 @record_type(0, 1)
 def replay_offset(state: Any, key: memoryview, value: memoryview | None) -> None:
     group, topic, partition = read_offset_key(key)
     if value is None:
         state.forget_offset(group, topic, partition)
-        return
-    read = _values(value)
-    leader_epoch = getattr(read, "leader_epoch", -1)
-    expires_ms = getattr(read, "expire_timestamp", NO_EXPIRY)
-    committed = CommittedOffset(read.offset, leader_epoch, read.metadata or "", read.commit_timestamp, expires_ms)
-    state.keep_offset(group, topic, partition, committed)
+    else:
+        state.keep_offset(group, topic, partition, read_offset_value(value))

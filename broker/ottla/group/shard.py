@@ -11,11 +11,19 @@ from ottla.group.classic import ClassicGroup, Rules
 from ottla.group.consumer_group import ConsumerGroup, ConsumerRules
 from ottla.group.effects import Effects, Record, Reply, Wake, Write
 from ottla.group.group import Group
-from ottla.group.offset_records import CommittedOffset, offset_key
+from ottla.group.offset_records import (
+    CommittedOffset,
+    offset_key,
+    offset_value,
+    read_offset_key,
+    read_offset_value,
+)
 from ottla.group.offsets import GroupOffsets
+from ottla.group.pending_offsets import Pending, PendingOffsets
 from ottla.group.timers import Timers
 from ottla.group.writing import Gathered, Writer, WriteRules
 from ottla.replica.partition import Partition
+from ottla.storage.verification import Ticket
 from ottla.system import Clock
 
 __all__ = ["Shard"]
@@ -47,6 +55,7 @@ class Shard:
         self.loading = True
         self.ended = False
         self.replayed_offset = -1  # of the record that is being put in force
+        self.pending = PendingOffsets()
         self._told: dict[str, str] = {}  # group id → the state that the log tells of last
         self._writer = Writer(partition, clock=clock, rules=write_rules)
         self._timers = Timers(clock, self._time_is_up)
@@ -108,7 +117,7 @@ class Shard:
         last_offset = self.write(records)
         self.replayed_offset = last_offset
         for key, value in records:
-            record_types.replay(self, memoryview(key), None if value is None else memoryview(value))
+            self.replay(memoryview(key), None if value is None else memoryview(value))
         return last_offset
 
     def gather(self, records: Sequence[Record], write: Gathered) -> None:
@@ -138,6 +147,9 @@ class Shard:
 
     # state, as records say
 
+    def replay(self, key: memoryview, value: memoryview | None) -> None:
+        record_types.replay(self, key, value)
+
     def new_classic_group(self, group_id: str) -> ClassicGroup:
         return ClassicGroup(group_id, self.rules)
 
@@ -158,6 +170,10 @@ class Shard:
 
     def keep_offset(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         """A group that commits without having members is a simple one."""
+        self.pending.supersede(group_id, topic, partition)
+        self._keep_offset(group_id, topic, partition, committed)
+
+    def _keep_offset(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         if group_id not in self.groups:
             self.groups[group_id] = self.new_classic_group(group_id)
         offsets = self.offsets.get(group_id)
@@ -171,6 +187,36 @@ class Shard:
         if offsets is not None:
             offsets.forget(topic, partition)
             offsets.written = self.replayed_offset
+
+    # offsets inside transactions
+
+    def keep_pending(self, producer_id: int, group_id: str, entries: Sequence[Pending]) -> None:
+        if group_id not in self.groups:
+            self.groups[group_id] = self.new_classic_group(group_id)
+        self.pending.keep(producer_id, group_id, entries)
+
+    def replay_in_transaction(self, producer_id: int, key: memoryview, value: memoryview | None) -> None:
+        group_id, topic, partition = read_offset_key(key)
+        if value is not None:
+            self.keep_pending(producer_id, group_id, [(topic, partition, read_offset_value(value))])
+
+    def commit_in_transaction(
+        self, group_id: str, session: tuple[int, int], entries: Sequence[Pending], ticket: Ticket | None
+    ) -> int:
+        """Append offsets for a producer (id, epoch) whose transaction has yet to end; the offset to wait for."""
+        group = group_id.encode()
+        records = [(offset_key(group, topic.encode(), at), offset_value(one)) for topic, at, one in entries]
+        last_offset = self._writer.append_in_transaction(records, session, ticket)
+        self.keep_pending(session[0], group_id, entries)
+        return last_offset
+
+    def decided(self, producer_id: int, *, commit: bool, offset: int) -> None:
+        """The end of a producer's transaction, which stands in the log at this offset."""
+        for group_id, entries in self.pending.take(producer_id).items():
+            if commit:
+                self.replayed_offset = offset
+                for topic, partition, committed in entries:
+                    self._keep_offset(group_id, topic, partition, committed)
 
     # removing
 
@@ -203,7 +249,7 @@ class Shard:
             if gone:
                 self.delete_offsets(group.group_id, gone)
                 count += len(gone)
-            if group.is_empty and not offsets:
+            if group.is_empty and not offsets and not self.pending.has_group(group.group_id):
                 self.delete_group(group)
         return count
 

@@ -7,14 +7,17 @@ from typing import NamedTuple, Protocol
 from ottla.errors import Code, KafkaError
 from ottla.group.effects import Record
 from ottla.replica.partition import Partition
+from ottla.storage.verification import Ticket
 from ottla.system import Clock
 from ottla.wire import batch as batches
 from ottla.wire.assembly import assemble
+from ottla.wire.batch import TRANSACTIONAL_BIT
 from ottla.wire.compression import compress
 from ottla.wire.varints import put
 
 __all__ = ["Gathered", "WriteRules", "Writer", "answer_code"]
 
+NO_PRODUCER = (-1, -1)
 GATHERED_BYTES_MAX = 256 * 1024
 ANSWERS = {
     Code.unknown_topic_or_partition: Code.coordinator_not_available,
@@ -93,23 +96,40 @@ class Writer:
             write.appended(last_offset)
         self.when_committed(last_offset, lambda code: _end_all(gathered, code))
 
-    def _append(self, body: bytearray, count: int) -> int:
+    def append_in_transaction(self, records: Sequence[Record], session: tuple[int, int], ticket: Ticket | None) -> int:
+        """The same for a producer's id and epoch; `ticket` is needed for the first of its transaction."""
+        self.flush()
+        body = bytearray()
+        for delta, (key, value) in enumerate(records):
+            put_record(body, delta, key, value)
+        return self._append(body, len(records), session=session, ticket=ticket)
+
+    def _append(
+        self,
+        body: bytearray,
+        count: int,
+        *,
+        session: tuple[int, int] | None = None,
+        ticket: Ticket | None = None,
+    ) -> int:
         now_ms, codec = self._clock.wall_ms(), self._rules.codec
+        producer_id, producer_epoch = session or NO_PRODUCER
         data = assemble(
             compress(codec, body, None),
             base_offset=0,
             leader_epoch=-1,
-            attributes=codec,
+            attributes=codec if session is None else codec | TRANSACTIONAL_BIT,
             last_offset_delta=count - 1,
             base_timestamp=now_ms,
             max_timestamp=now_ms,
-            producer_id=-1,
-            producer_epoch=-1,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
             base_sequence=-1,
             count=count,
         )
         try:
-            return self._partition.append(batches.parse(data), acks_all=True).last_offset
+            batch = batches.parse(data)
+            return self._partition.append(batch, acks_all=True, from_client=False, ticket=ticket).last_offset
         except KafkaError as error:
             raise KafkaError(answer_code(error.code), error.message) from error
 

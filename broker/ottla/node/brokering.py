@@ -22,6 +22,10 @@ from ottla.storage.cleaner import Cleaner
 from ottla.storage.folder_names import TopicPartition
 from ottla.storage.worker import ProcessWorker
 from ottla.system import System
+from ottla.txn.coordinator import TransactionCoordinator
+from ottla.txn.exchange import Call, Exchange
+from ottla.txn.marking import MarkerWriter
+from ottla.txn.verifying import Verifier
 
 __all__ = ["BrokerPart"]
 
@@ -37,6 +41,7 @@ class BrokerPart:
         self._replicas: ReplicaHost | None = None
         self._upkeep: Upkeep | None = None
         self._groups: GroupCoordinator | None = None
+        self._transactions: TransactionCoordinator | None = None
         self._opened = False
         self._worker = ProcessWorker()
         self._cleaning_worker = ProcessWorker()  # its own: a producer must not wait for a segment to be rewritten
@@ -93,7 +98,9 @@ class BrokerPart:
         *,
         cluster_id: str,
         describe_quorum: Callable[[], Awaitable[QuorumState]],
-    ) -> None:
+        call: Call | None,
+    ) -> Exchange:
+        """`call` reaches other brokers; the exchange answers them."""
         assert self._upkeep is not None
         self._upkeep.start()
         groups = self._groups = GroupCoordinator(
@@ -105,6 +112,21 @@ class BrokerPart:
             controller=controller,
         )
         groups.start()
+        producer_ids = ProducerIds(controller, quorum.feed, self._config.node_id)
+        exchange = Exchange(node_id=self._config.node_id, feed=quorum.feed, call=call)
+        markers = MarkerWriter(self.replicas, marked=groups.marked)
+        exchange.write_here = markers.write_all
+        transactions = self._transactions = TransactionCoordinator(
+            config=self._config,
+            settings=quorum.settings,
+            system=self._system,
+            feed=quorum.feed,
+            replicas=self.replicas,
+            controller=controller,
+            new_producer_id=producer_ids.next,
+            exchange=exchange,
+        )
+        transactions.start()
         services = Services(
             node_id=self._config.node_id,
             cluster_id=cluster_id,
@@ -115,21 +137,27 @@ class BrokerPart:
             controller=controller,
             describe_quorum=describe_quorum,
             replicas=self.replicas,
-            producer_ids=ProducerIds(controller, quorum.feed, self._config.node_id),
+            producer_ids=producer_ids,
             fetch_sessions=FetchSessions(
                 sessions_max=self._config["max.incremental.fetch.session.cache.slots"], random=self._system.random
             ),
             partition_cache=PartitionCache(),
             groups=groups,
+            transactions=transactions,
+            verifier=Verifier(transactions.leader, exchange),
+            markers=markers,
         )
         admission = Admission(quorum.settings.broker)
         for listener in self._listeners:
             await listener.start(services, admission)
+        return exchange
 
     async def stop_serving(self) -> None:
         """No more clients, no more copying, no more work of one's own."""
         for listener in self._listeners:
             await listener.stop()
+        if self._transactions is not None:
+            await self._transactions.stop()
         if self._groups is not None:
             await self._groups.stop()
         if self._upkeep is not None:

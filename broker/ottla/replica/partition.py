@@ -7,7 +7,7 @@ high watermark has passed them; for a log that asks for it (`flush.messages`), o
 import asyncio
 import uuid
 from collections.abc import Callable, Coroutine
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.state import PartitionState
@@ -68,6 +68,8 @@ class Partition:
         self.preparation = asyncio.Lock()
         self.preparing = 0
         """Batches that are opened before they are appended; while there are any, all others queue behind them."""
+        self.verifying: dict[int, asyncio.Task[Any]] = {}
+        """By producer: the last of its batches that wait for the coordinator's word. Others do not wait for them."""
         self.watchers: dict[Watcher, None] = {}
         self.copies: dict[int, Copy] = {}  # by the follower's broker id
         self.view: LeaderView | None = None  # None: not the leader
@@ -284,6 +286,23 @@ class Partition:
 
     def _prepared(self, _: "asyncio.Task[None]") -> None:
         self.preparing -= 1
+
+    def in_line_of(self, producer_id: int, verifying: Coroutine[None, None, Found]) -> "asyncio.Task[Found]":
+        """Run this when the producer's earlier batches are through; it keeps its place even when its client leaves."""
+        before = self.verifying.get(producer_id)
+
+        async def after() -> Found:
+            if before is not None and not before.done():
+                await asyncio.wait([before])
+            return await verifying
+
+        task = self.verifying[producer_id] = asyncio.get_running_loop().create_task(after())
+        task.add_done_callback(lambda _: self._verified(producer_id, task))
+        return task
+
+    def _verified(self, producer_id: int, task: "asyncio.Task[Any]") -> None:
+        if self.verifying.get(producer_id) is task:
+            del self.verifying[producer_id]
 
     def committed(self, last_offset: int) -> "asyncio.Future[None] | None":
         """None when the high watermark has passed the offset, else a future for that moment."""

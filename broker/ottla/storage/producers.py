@@ -12,6 +12,7 @@ from ottla.errors import Code, KafkaError
 from ottla.storage.aborted_index import AbortedTransaction
 from ottla.storage.verification import Ticket, Verifications
 from ottla.wire.batch import SEQUENCE_MAX, Batch
+from ottla.wire.markers import Marker
 from ottla.wire.records import iterate
 
 __all__ = ["CompletedTransaction", "EndMarker", "Producer", "Producers", "Written", "end_marker"]
@@ -150,6 +151,17 @@ class Producers:
                 Code.transaction_coordinator_fenced,
                 f"Invalid coordinator epoch for producerId {batch.producer_id} in partition {self.partition}: "
                 f"{marker.coordinator_epoch} (zombie), {producer.coordinator_epoch} (current)",
+            )
+
+    def refuse_late(self, marker: Marker) -> None:
+        """For markers whose epoch is above that of the records they decide: one that finds records of its own epoch, or
+        a later one, was sent for an earlier transaction."""
+        producer = self.by_id.get(marker.producer_id)
+        if producer is not None and producer.transaction_start >= 0 and producer.epoch >= marker.epoch:
+            raise KafkaError(
+                Code.invalid_producer_epoch,
+                f"A marker of epoch {marker.epoch} for producer {marker.producer_id} in {self.partition} is late: "
+                f"a transaction of epoch {producer.epoch} is open",
             )
 
     def update(self, batch: Batch, *, base_offset: int, timestamp: int) -> CompletedTransaction | None:

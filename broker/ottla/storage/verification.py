@@ -31,12 +31,20 @@ class Verifications:
         self._partition = partition
         self._tickets: dict[int, Ticket] = {}
 
-    def begin(self, batch: Batch, *, adds_partitions: bool, now_ms: int) -> Ticket:
-        ticket = self._tickets.get(batch.producer_id)
-        epoch, sequence = batch.producer_epoch, batch.base_sequence
+    def begin_for(self, batch: Batch, *, adds_partitions: bool, now_ms: int) -> Ticket:
+        return self.begin(
+            producer_id=batch.producer_id,
+            epoch=batch.producer_epoch,
+            sequence=batch.base_sequence,
+            adds_partitions=adds_partitions,
+            now_ms=now_ms,
+        )
+
+    def begin(self, *, producer_id: int, epoch: int, sequence: int, adds_partitions: bool, now_ms: int) -> Ticket:
+        ticket = self._tickets.get(producer_id)
         if ticket is None or ticket.epoch < epoch:
-            ticket = Ticket(batch.producer_id, epoch, sequence, adds_partitions=adds_partitions, now_ms=now_ms)
-            self._tickets[batch.producer_id] = ticket
+            ticket = Ticket(producer_id, epoch, sequence, adds_partitions=adds_partitions, now_ms=now_ms)
+            self._tickets[producer_id] = ticket
         elif ticket.epoch == epoch:
             ticket.sequence = min(ticket.sequence, sequence)
         return ticket
