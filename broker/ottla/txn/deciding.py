@@ -42,7 +42,10 @@ def _refused(code: Code) -> Decision:
 
 
 def _told(transaction: Transaction, *, write: bool = True) -> Decision:
-    return Decision(Code.none, transaction.producer_id, transaction.epoch, transaction if write else None)
+    """With who the producer is from now on: with a new id, if that is to follow."""
+    rotates = transaction.next_producer_id != NONE
+    session = (transaction.next_producer_id, 0) if rotates else (transaction.producer_id, transaction.epoch)
+    return Decision(Code.none, *session, transaction if write else None)
 
 
 # InitProducerId
