@@ -105,9 +105,15 @@ async def _answer_later(topics: Any, waits: list[Awaitable[None]], request: Any,
     return _answer(topics, request, call)
 
 
+def _settle(call: Call) -> int:
+    meter = call.allowance.produce if call.allowance is not None else None
+    return call.settle(0 if meter is None else meter.charge(call.request_bytes))
+
+
 def _answer(topics: Any, request: Any, call: Call) -> Answer:
+    throttle_ms = _settle(call) if call.allowance is not None else 0
     if request.acks != 0:
-        return call.frame(encode(call.version, topics))
+        return call.frame(encode(call.version, topics, throttle_ms=throttle_ms))
     for name, outcomes in topics:
         for outcome in outcomes:
             if outcome.error_code:  # without an answer, a closed connection is the only sign that something is wrong
