@@ -16,6 +16,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from support.librdkafka import dotted
+from support.steady import Silence
 from support.waiting import eventually
 
 POLL_S = 0.1
@@ -31,6 +32,7 @@ class Member:
         self.revoked: list[set[tuple[str, int]]] = []
         self.records: list[Message] = []
         self.errors: list[KafkaError] = []
+        self.silence = Silence()
         self._wishes: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
         self._leaving = threading.Event()
         self.settings = {
@@ -64,6 +66,7 @@ class Member:
             message = self.consumer.poll(POLL_S)
             if message is not None and message.error() is None:
                 self.records.append(message)
+                self.silence.heard()
             elif message is not None and not message.error().retriable():
                 self.errors.append(message.error())
 

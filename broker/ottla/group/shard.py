@@ -232,5 +232,4 @@ class Shard:
 
 
 def _tombstones(group_id: str, gone: Sequence[tuple[str, int]]) -> list[tuple[bytes, Any]]:
-    group = group_id.encode()
-    return [(offset_key(group, topic.encode(), partition), None) for topic, partition in gone]
+    return [(offset_key(group_id, topic, partition), None) for topic, partition in gone]
