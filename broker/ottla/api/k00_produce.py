@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.cluster_view import INTERNAL_TOPICS
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
@@ -20,6 +21,7 @@ from ottla.wire.produce_response import Outcome, encode
 from ottla.wire.reader import Malformed
 
 ACKS_ALL = -1
+ADMIN_CLIENT = "__admin_client"  # by this client id Kafka knows tools that may write to internal topics
 
 
 @api(key=0, versions=(3, 13), advertised_from=0)
@@ -41,6 +43,10 @@ def _outcome(name: str | bytes, data: Any, request: Any, call: Call, waits: list
     try:
         _check_request(request)
         partition = call.node.replicas.require(name, data.index)
+        if partition.topic in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
+            raise KafkaError(
+                Code.invalid_topic_exception, f"Cannot append to internal topic {partition.topic}: the broker writes it"
+            )
         batch = batches.sole(data.records, version=call.version)
         batches.check(batch)
         if partition.preparing or needs_preparation(batch, partition.log.settings):
