@@ -162,3 +162,19 @@ def test_kafka_reads_the_records_of_a_group(broker: BrokerProcess, name: str) ->
         assert re.search(rf'"type":"{kind}","data":{{"groupId":"{name}"[^|]* payload: {{"version":"0"', dumped), kind
     assert '"classicMemberMetadata":{"sessionTimeoutMs":6000' in dumped
     assert not re.search("exception|isvalid: false", dumped, re.IGNORECASE)
+
+
+def test_a_group_has_settings_of_its_own(bootstrap: str, name: str) -> None:
+    group = ("--bootstrap-server", bootstrap, "--entity-type", "groups", "--entity-name", name)
+    tool = "kafka.admin.ConfigCommand"
+    java_tool(tool, *group, "--alter", "--add-config", "consumer.session.timeout.ms=7000")
+    shown = java_tool(tool, *group, "--describe").text
+    assert "consumer.session.timeout.ms=7000" in shown
+    assert "DYNAMIC_GROUP_CONFIG:consumer.session.timeout.ms=7000" in shown
+    refused = java_tool(tool, *group, "--alter", "--add-config", "consumer.session.timeout.ms=1", code=1)
+    assert (
+        "consumer.session.timeout.ms must be greater than or equal to group.consumer.min.session.timeout.ms"
+        in refused.text
+    )
+    java_tool(tool, *group, "--alter", "--delete-config", "consumer.session.timeout.ms")
+    assert "7000" not in java_tool(tool, *group, "--describe").text
