@@ -158,7 +158,7 @@ def test_a_group_moves_up_and_down_while_in_use(bootstrap: str, name: str, strat
         group.settle(2, 2, 2)
         group.leave(new)
         group.settle(3, 3)
-        assert described(bootstrap, name)[0] == "CLASSIC"
+        group.poll_until(lambda: described(bootstrap, name) == ("CLASSIC", "STABLE"))
         group.join(name)
         group.settle(2, 2, 2)
         group.leave(first)

@@ -100,10 +100,7 @@ def test_java_copies_exactly_while_brokers_are_killed(fleet: FleetOf, name: str)
     copier = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         for victim in (0, 1, 2):
-            before = copied(fleet, name)
-            eventually(
-                lambda: copied(fleet, name), lambda seen: seen > before or copier.poll() is not None, timeout_s=60
-            )
+            wait_for_more(fleet, name, copier)
             fleet.members[victim].kill()
             fleet.members[victim].start()
             fleet.wait_in_sync()
@@ -116,3 +113,8 @@ def test_java_copies_exactly_while_brokers_are_killed(fleet: FleetOf, name: str)
 
 def copied(fleet: FleetOf, name: str) -> int:
     return len(read_all(fleet.bootstrap, f"{name}-out"))
+
+
+def wait_for_more(fleet: FleetOf, name: str, copier: "subprocess.Popen[str]") -> None:
+    before = copied(fleet, name)
+    eventually(lambda: copied(fleet, name), lambda seen: seen > before or copier.poll() is not None, timeout_s=60)

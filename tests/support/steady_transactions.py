@@ -77,7 +77,7 @@ class SteadyTransactions:
         return True
 
     def check(self, seen: Counter[str]) -> None:
-        """Against everything that a read_committed consumer saw: nothing lost, doubled, torn, or read though aborted."""
+        """Against everything that a read_committed consumer saw: none lost, doubled, torn, or read though aborted."""
         mine = {value: count for value, count in seen.items() if value.startswith(f"{self._id}/")}
         assert not self.committed - mine.keys(), f"lost: {sorted(self.committed - mine.keys())}"
         assert not self.aborted & mine.keys(), f"aborted, yet read: {sorted(self.aborted & mine.keys())}"

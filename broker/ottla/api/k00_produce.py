@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.cluster_view import INTERNAL_TOPICS
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
@@ -23,6 +24,7 @@ from ottla.wire.reader import Malformed
 
 ACKS_ALL = -1
 ABORTABLE_SINCE, ADDS_SINCE = 11, 12
+ADMIN_CLIENT = "__admin_client"  # by this client id Kafka knows tools that may write to internal topics
 
 
 @api(key=0, versions=(3, 13), advertised_from=0)
@@ -44,6 +46,10 @@ def _outcome(name: str | bytes, data: Any, request: Any, call: Call, waits: list
     try:
         _check_request(request)
         partition = call.node.replicas.require(name, data.index)
+        if partition.topic in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
+            raise KafkaError(
+                Code.invalid_topic_exception, f"Cannot append to internal topic {partition.topic}: the broker writes it"
+            )
         batch = batches.sole(data.records, version=call.version)
         batches.check(batch)
         if batch.is_transactional and _must_verify(partition, batch, request):
@@ -167,9 +173,15 @@ async def _answer_later(topics: Any, waits: list[Awaitable[None]], request: Any,
     return _answer(topics, request, call)
 
 
+def _settle(call: Call) -> int:
+    meter = call.allowance.produce if call.allowance is not None else None
+    return call.settle(0 if meter is None else meter.charge(call.request_bytes))
+
+
 def _answer(topics: Any, request: Any, call: Call) -> Answer:
+    throttle_ms = _settle(call) if call.allowance is not None else 0
     if request.acks != 0:
-        return call.frame(encode(call.version, topics))
+        return call.frame(encode(call.version, topics, throttle_ms=throttle_ms))
     for name, outcomes in topics:
         for outcome in outcomes:
             if outcome.error_code:  # without an answer, a closed connection is the only sign that something is wrong

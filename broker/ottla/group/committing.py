@@ -5,16 +5,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ottla.errors import Code, KafkaError
-from ottla.group.group import Group
-from ottla.group.offset_records import CommittedOffset, offset_key, offset_value
+from ottla.group.effects import Record
+from ottla.group.offset_records import CommittedOffset
 from ottla.group.shard import Shard
+from ottla.wire.offset_commit import CommitRequest
 
-__all__ = ["Commit", "committing_group"]
+__all__ = ["Commit", "check_commit"]
 
 GROUP_NOT_FOUND_SINCE = 9
 
 
 class Commit:
+    """`reply` makes the answer from the code that the partitions of `entries` get."""
+
     __slots__ = ("_answered", "_entries", "_group_id", "_reply", "_shard")
 
     def __init__(
@@ -28,12 +31,10 @@ class Commit:
         self._group_id = group_id
         self._entries = entries
         self._reply = reply
-
-    def begin(self) -> "asyncio.Future[Any]":
-        """The future of the answer that `reply` makes."""
         self._answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        group = self._group_id.encode()
-        records = [(offset_key(group, topic.encode(), at), offset_value(one)) for topic, at, one in self._entries]
+
+    def begin(self, records: Sequence[Record]) -> "asyncio.Future[Any]":
+        """The future of the answer."""
         self._shard.gather(records, self)
         return self._answered
 
@@ -48,8 +49,8 @@ class Commit:
             self._answered.set_result(self._reply(code))
 
 
-def committing_group(shard: Shard, request: Any, version: int) -> Group | None:
-    """The group that may commit; None for one that will be made by this commit. KafkaError otherwise."""
+def check_commit(shard: Shard, request: CommitRequest, version: int) -> None:
+    """Whether this member may commit; a group that does not exist is made by a commit without members (KafkaError)."""
     group = shard.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch
     if group is not None:
@@ -59,7 +60,7 @@ def committing_group(shard: Shard, request: Any, version: int) -> Group | None:
             generation=generation,
             version=version,
         )
-        group.committed(request.member_id, shard.clock.monotonic())
+        if request.member_id:
+            group.committed(request.member_id, shard.clock.monotonic())
     elif generation >= 0:
         raise KafkaError(Code.group_id_not_found if version >= GROUP_NOT_FOUND_SINCE else Code.illegal_generation)
-    return group

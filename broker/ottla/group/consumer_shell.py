@@ -1,7 +1,9 @@
 """Where consumer groups touch their shard: how their records are loaded, and what holds for them."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ottla.group.consumer_advance import ASSIGNORS
 from ottla.group.consumer_group import ConsumerGroup, ConsumerRules, Terms
 from ottla.group.consumer_records import GROUP_EPOCH, KINDS, decode
 from ottla.group.records import record_type
@@ -40,18 +42,32 @@ class ConsumerSettings:
         """A group's own settings hold within the limits of the broker's."""
         broker = self._settings.broker
         own = self._feed.image.config(ResourceType.GROUP, group_id)
-
-        def timing(name: str) -> int:
-            value = int(own.get(f"consumer.{name}", broker(f"group.consumer.{name}")))
-            least, most = broker(f"group.consumer.min.{name}"), broker(f"group.consumer.max.{name}")
-            return int(max(least, min(value, most)))
-
+        session_ms = int(own.get("consumer.session.timeout.ms", broker("group.consumer.session.timeout.ms")))
+        beat_ms = int(own.get("consumer.heartbeat.interval.ms", broker("group.consumer.heartbeat.interval.ms")))
         return Terms(
-            session_timeout_ms=timing("session.timeout.ms"),
-            heartbeat_interval_ms=timing("heartbeat.interval.ms"),
+            session_timeout_ms=_within(
+                session_ms,
+                least=broker("group.consumer.min.session.timeout.ms"),
+                most=broker("group.consumer.max.session.timeout.ms"),
+            ),
+            heartbeat_interval_ms=_within(
+                beat_ms,
+                least=broker("group.consumer.min.heartbeat.interval.ms"),
+                most=broker("group.consumer.max.heartbeat.interval.ms"),
+            ),
             members_max=broker("group.consumer.max.size"),
-            assignors=tuple(broker("group.consumer.assignors")),
+            assignors=assignor_names(broker("group.consumer.assignors")),
         )
+
+
+def assignor_names(listed: Sequence[str]) -> tuple[str, ...]:
+    """Kafka's setting also takes the names of its own Java classes; other classes cannot be had here."""
+    short = [name.rpartition(".")[2].removesuffix("Assignor").lower() for name in listed]
+    return tuple(name for name in short if name in ASSIGNORS) or tuple(ASSIGNORS)
+
+
+def _within(value: int, *, least: int, most: int) -> int:
+    return max(least, min(value, most))
 
 
 @record_type(*sorted(KINDS))

@@ -23,6 +23,7 @@ class CommittedOffset(NamedTuple):
 
 
 V3_HEAD = struct.Struct(">hqih")
+V3_PLAIN = struct.Struct(">hqihq")  # without metadata
 V1_HEAD = struct.Struct(">hqh")
 V1_TAIL = struct.Struct(">qq")
 INT16 = struct.Struct(">h").pack
@@ -30,12 +31,20 @@ INT32 = struct.Struct(">i").pack
 INT64 = struct.Struct(">q").pack
 
 
-def offset_key(group: bytes, topic: bytes, partition: int) -> bytes:
-    return b"".join((b"\0\1", INT16(len(group)), group, INT16(len(topic)), topic, INT32(partition)))
+def offset_key_head(group_id: str, topic: str) -> bytes:
+    """The keys of all partitions begin so."""
+    group, name = group_id.encode(), topic.encode()
+    return b"".join((b"\0\1", INT16(len(group)), group, INT16(len(name)), name))
+
+
+def offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    return offset_key_head(group_id, topic) + INT32(partition)
 
 
 def offset_value(committed: CommittedOffset) -> bytes:
     offset, leader_epoch, text, committed_ms, expires_ms = committed
+    if not text and expires_ms == NO_EXPIRY:
+        return V3_PLAIN.pack(3, offset, leader_epoch, 0, committed_ms)
     metadata = text.encode()
     if expires_ms == NO_EXPIRY:
         return V3_HEAD.pack(3, offset, leader_epoch, len(metadata)) + metadata + INT64(committed_ms)

@@ -204,8 +204,7 @@ class Shard:
         self, group_id: str, session: tuple[int, int], entries: Sequence[Pending], ticket: Ticket | None
     ) -> int:
         """Append offsets for a producer (id, epoch) whose transaction has yet to end; the offset to wait for."""
-        group = group_id.encode()
-        records = [(offset_key(group, topic.encode(), at), offset_value(one)) for topic, at, one in entries]
+        records = [(offset_key(group_id, topic, at), offset_value(one)) for topic, at, one in entries]
         last_offset = self._writer.append_in_transaction(records, session, ticket)
         self.keep_pending(session[0], group_id, entries)
         return last_offset
@@ -278,5 +277,4 @@ class Shard:
 
 
 def _tombstones(group_id: str, gone: Sequence[tuple[str, int]]) -> list[tuple[bytes, Any]]:
-    group = group_id.encode()
-    return [(offset_key(group, topic.encode(), partition), None) for topic, partition in gone]
+    return [(offset_key(group_id, topic, partition), None) for topic, partition in gone]

@@ -169,17 +169,24 @@ def _end_all(gathered: Sequence[Gathered], code: Code) -> None:
         write.ended(code)
 
 
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    put(out, value)
+    return bytes(out)
+
+
+TABLED = 4096
+VARINTS = [_varint(value) for value in range(TABLED)]
+
+
 def put_record(out: bytearray, delta: int, key: bytes, value: bytes | None) -> None:
-    """A record without headers, as old as its batch."""
-    body = bytearray(b"\0\0")  # attributes, timestamp
-    put(body, delta)
-    put(body, len(key))
-    body += key
-    if value is None:
-        body.append(1)
+    """A record without headers, as old as its batch. Most numbers are small: those come from a table."""
+    key_size, value_size = len(key), -1 if value is None else len(value)
+    if key_size < TABLED > value_size >= 0 and delta < TABLED:
+        parts = (b"\0\0", VARINTS[delta], VARINTS[key_size], key, VARINTS[value_size], value or b"", b"\0")
     else:
-        put(body, len(value))
-        body += value
-    body.append(0)
-    put(out, len(body))
+        parts = (b"\0\0", _varint(delta), _varint(key_size), key, _varint(value_size), value or b"", b"\0")
+    body = b"".join(parts)  # attributes and timestamp come first, the number of headers last
+    size = len(body)
+    out += VARINTS[size] if size < TABLED else _varint(size)
     out += body

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from ottla.api.allowances import Allowances
 from ottla.api.call import Services
 from ottla.api.cluster_view import PartitionCache
 from ottla.api.fetch_sessions import FetchSessions
@@ -127,6 +128,8 @@ class BrokerPart:
             exchange=exchange,
         )
         transactions.start()
+        allowances = Allowances(self._system.clock, quorum.settings.broker, quorum.feed.image)
+        quorum.feed.subscribe(allowances.image_moved)
         services = Services(
             node_id=self._config.node_id,
             cluster_id=cluster_id,
@@ -142,6 +145,7 @@ class BrokerPart:
                 sessions_max=self._config["max.incremental.fetch.session.cache.slots"], random=self._system.random
             ),
             partition_cache=PartitionCache(),
+            allowances=allowances,
             groups=groups,
             transactions=transactions,
             verifier=Verifier(transactions.leader, exchange),
