@@ -203,7 +203,7 @@ class GroupCoordinator:
     def marked(self, partition: Partition, marker: Marker, offset: int) -> None:
         """A marker stands in the log of a partition: offsets that a transaction brought are decided by it."""
         shard = self._shards.get(partition.index) if partition.topic == OFFSETS_TOPIC else None
-        if shard is not None and shard.partition is partition and not shard.loading:
+        if shard is not None and shard.partition is partition:
             shard.decided(marker.producer_id, commit=marker.commit, offset=offset)
 
     # upkeep

@@ -111,7 +111,7 @@ class GroupLoading(Loading):
     def replay_batch(self, batch: Batch) -> None:
         if batch.is_control:
             if (marker := end_marker(batch)) is not None:
-                self._groups.decided(batch.producer_id, commit=marker.commit, offset=batch.base_offset)
+                self._groups.replay_decided(batch.producer_id, commit=marker.commit, offset=batch.base_offset)
         elif batch.is_transactional:
             self.replay_records(batch, partial(self._groups.replay_in_transaction, batch.producer_id))
         else:

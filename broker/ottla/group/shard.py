@@ -56,6 +56,7 @@ class Shard:
         self.ended = False
         self.replayed_offset = -1  # of the record that is being put in force
         self.pending = PendingOffsets()
+        self._decided_meanwhile: list[tuple[int, bool, int]] = []
         self._told: dict[str, str] = {}  # group id → the state that the log tells of last
         self._writer = Writer(partition, clock=clock, rules=write_rules)
         self._timers = Timers(clock, self._time_is_up)
@@ -210,7 +211,16 @@ class Shard:
         return last_offset
 
     def decided(self, producer_id: int, *, commit: bool, offset: int) -> None:
-        """The end of a producer's transaction, which stands in the log at this offset."""
+        """The end of a producer's transaction, which stands in the log at this offset.
+
+        While the log is being read it may stand behind the end up to which that is done: then its turn comes later.
+        """
+        if self.loading:
+            self._decided_meanwhile.append((producer_id, commit, offset))
+        else:
+            self.replay_decided(producer_id, commit=commit, offset=offset)
+
+    def replay_decided(self, producer_id: int, *, commit: bool, offset: int) -> None:
         for group_id, entries in self.pending.take(producer_id).items():
             if commit:
                 self.replayed_offset = offset
@@ -261,6 +271,9 @@ class Shard:
 
     def loaded(self) -> None:
         self.loading = False
+        for producer_id, commit, offset in self._decided_meanwhile:
+            self.replay_decided(producer_id, commit=commit, offset=offset)
+        self._decided_meanwhile.clear()
         now = self.clock.monotonic()
         for group in list(self.groups.values()):
             self.perform(group, group.loaded(now))
