@@ -378,7 +378,7 @@ def test_features_change_with_their_epoch() -> None:
     fleet.ask(ask.UpdateFeatures([("metadata.version", 26, 2)], validate_only=True))
     assert fleet.image.features["metadata.version"] == 27
     fleet.ask(ask.UpdateFeatures([("metadata.version", 26, 2), ("eligible.leader.replicas.version", 0, 2)]))
-    assert fleet.image.features == {"metadata.version": 26, "group.version": 1}
+    assert fleet.image.features == {"metadata.version": 26, "group.version": 1, "transaction.version": 2}
     assert fleet.image.features_epoch == fleet.image.version
 
 

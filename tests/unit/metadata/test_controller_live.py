@@ -67,6 +67,7 @@ def test_a_thousand_batches_survive_a_restart(tmp_path: Path) -> None:
                 "metadata.version": 27,
                 "eligible.leader.replicas.version": 1,
                 "group.version": 1,
+                "transaction.version": 2,
             }
         async with Node(tmp_path) as node:
             assert node.feed.image.next_producer_id == before.next_producer_id
