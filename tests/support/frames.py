@@ -43,7 +43,15 @@ def decode_response(payload: bytes, response_type: Any) -> Any:
 class Connection:
     """One blocking connection. Use as a context manager."""
 
-    def __init__(self, port: int, *, host: str = "127.0.0.1", read_timeout_s: float = READ_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        port: int,
+        *,
+        host: str = "127.0.0.1",
+        read_timeout_s: float = READ_TIMEOUT_S,
+        client_id: str | None = "raw",
+    ) -> None:
+        self._client_id = client_id
         self.socket = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
         self.socket.settimeout(read_timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -81,7 +89,7 @@ class Connection:
         return True
 
     def ask(self, request: Any, response_type: Any, *, correlation_id: int = 1) -> Any:
-        self.send(framed(encode_request(request, correlation_id=correlation_id)))
+        self.send(framed(encode_request(request, correlation_id=correlation_id, client_id=self._client_id)))
         return decode_response(self.read_frame(), response_type)
 
     def _read_exactly(self, size: int) -> bytes:

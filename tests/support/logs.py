@@ -5,6 +5,7 @@ from ottla.storage.log import Log
 from ottla.storage.settings import LogSettings
 from ottla.system import RealClock, RealDisk, System
 from ottla.wire.batch import Batch, iterate, parse
+from ottla.wire.markers import Marker, marker_batch
 from ottla.wire.records import Record, encode
 
 T0 = 1_700_000_000_000
@@ -47,6 +48,17 @@ def make_marker(*, commit=True, producer=(9, 0, -1), coordinator_epoch=0, timest
     value = b"\0\0" + coordinator_epoch.to_bytes(4, "big")
     record = Record(0, timestamp, key, value)
     return parse(encode([record], producer=producer, is_transactional=True, is_control=True))
+
+
+def append_verified(log: Log, batch: Batch, *, epoch=0) -> int:
+    """A transactional batch for which the coordinator has vouched; its first offset."""
+    ticket = log.producers.verifications.begin_for(batch, adds_partitions=False, now_ms=T0)
+    return log.append(batch, leader_epoch=epoch, ticket=ticket).base_offset
+
+
+def end_transaction(log: Log, producer_id=9, *, commit: bool, producer_epoch=0, coordinator_epoch=0) -> int:
+    marker = marker_batch(Marker(producer_id, producer_epoch, coordinator_epoch, commit), now_ms=T0)
+    return log.append(marker, leader_epoch=0, from_client=False).base_offset
 
 
 def fill(log: Log, batches: int, *, count=3, size=20, epoch=0, timestamp=T0, step_ms=10) -> None:

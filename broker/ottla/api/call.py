@@ -10,11 +10,13 @@ from ottla.errors import KafkaError
 from ottla.system import Buffer
 
 if TYPE_CHECKING:
+    from ottla.api.allowances import Allowance, Allowances
     from ottla.api.cluster_view import PartitionCache
     from ottla.api.fetch_sessions import FetchSessions
     from ottla.api.producer_ids import ProducerIds
     from ottla.api.registry import Api
     from ottla.config import BrokerConfig
+    from ottla.group.coordinator import GroupCoordinator
     from ottla.metadata.active import Controller
     from ottla.metadata.feed import MetadataFeed
     from ottla.metadata.image import Image
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from ottla.replica.host import ReplicaHost
     from ottla.replica.settings import LiveSettings
     from ottla.system import System
+    from ottla.txn.coordinator import TransactionCoordinator
+    from ottla.txn.marking import MarkerWriter
+    from ottla.txn.verifying import Verifier
 
 __all__ = ["Answer", "Call", "Deferred", "Services"]
 
@@ -47,6 +52,11 @@ class Services:
     producer_ids: "ProducerIds"
     fetch_sessions: "FetchSessions"
     partition_cache: "PartitionCache"
+    allowances: "Allowances"
+    groups: "GroupCoordinator"
+    transactions: "TransactionCoordinator"
+    verifier: "Verifier"
+    markers: "MarkerWriter"
 
     @property
     def image(self) -> "Image":
@@ -88,9 +98,28 @@ class Deferred(ABC):
 
 
 class Call:
-    """One request on its way: who asks, in which version, and how to answer."""
+    """One request on its way: who asks, in which version, and how to answer.
 
-    __slots__ = ("api", "client_id", "correlation_id", "host", "listener", "node", "version")
+    `allowance` is there only for clients that have a quota; then `throttle_ms` says, once the answer is made, how long
+    the connection has to pause.
+    """
+
+    __slots__ = (
+        "allowance",
+        "api",
+        "client_id",
+        "correlation_id",
+        "host",
+        "listener",
+        "node",
+        "request_bytes",
+        "spent_s",
+        "throttle_ms",
+        "version",
+    )
+
+    request_bytes: int  # these two only with an allowance
+    spent_s: Callable[[], float]
 
     def __init__(
         self,
@@ -109,12 +138,24 @@ class Call:
         self.client_id = client_id
         self.listener = listener
         self.host = host
+        self.allowance: Allowance | None = None
+        self.throttle_ms = 0
 
     def reply(self, **fields: Any) -> Answer:
         """The response in this call's version from keyword fields, as wire.writer describes."""
+        if self.allowance is not None:
+            fields["throttle_time"] = self.settle()
         parts: list[bytes] = []
         self.api.writer(self.version)(parts, fields)
         return self.frame(parts)
+
+    def settle(self, throttle_ms: int = 0) -> int:
+        """The throttle time to tell: the longer of what a quota of the API's own asks for, and the request quota."""
+        request = self.allowance.request if self.allowance is not None else None
+        if request is not None:
+            throttle_ms = max(throttle_ms, request.charge(self.spent_s() * 100.0))
+        self.throttle_ms = max(self.throttle_ms, throttle_ms)
+        return self.throttle_ms
 
     def frame(self, parts: Sequence[Buffer]) -> Answer:
         """The response frame around an encoded body."""

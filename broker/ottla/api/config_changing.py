@@ -1,4 +1,4 @@
-"""What both ways to alter configs share: only topics and brokers have settings here, and a broker's are its own."""
+"""What both ways to alter configs share: only topics, brokers and groups have settings here."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from ottla.metadata.state import ConfigResource, ResourceType
 
 __all__ = ["answer"]
 
-CHANGEABLE = (ResourceType.TOPIC, ResourceType.BROKER)
+CHANGEABLE = (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP)
 
 
 async def answer(command: AlterConfigs | IncrementalAlterConfigs, call: Call) -> Answer:

@@ -11,6 +11,7 @@ from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
 from ottla.replica.nearest import LEADER, nearest
 from ottla.replica.partition import Partition
+from ottla.storage.log import Slice
 from ottla.wire.fetch_response import Fetched
 
 __all__ = ["DelayedFetch", "Plan", "Reading"]
@@ -53,6 +54,8 @@ class Plan:
     ) -> None:
         self.wanted = wanted
         self.last_size_bytes = 0
+        self.saw_undecided = False
+        """Some records wait for the end of their transaction, which makes many bytes readable with one small batch."""
         self._size_bytes_max = size_bytes_max
         self._read_committed = read_committed
         self._replicas = replicas
@@ -65,6 +68,7 @@ class Plan:
         return [partition for partition in found if partition is not None]
 
     def read(self) -> Reading:
+        self.saw_undecided = False
         reading = Reading()
         for wanted in self.wanted:
             fetched = self._read_one(wanted, reading)
@@ -92,12 +96,11 @@ class Plan:
             fetched = self._prepare(partition, wanted)
             span = self._span(partition, wanted, reading)
             if span is not None and fetched.diverging is None and fetched.preferred_read_replica == LEADER:
-                records = partition.read(**span)
-                if records is None:
+                found = partition.read_slice(**span)
+                if found is None:
                     reading.cold = True
                 else:
-                    fetched.records = records
-                    reading.size_bytes += len(records)
+                    self._fill(fetched, found, reading)
         except KafkaError as error:
             fetched = self._failure(wanted, error)
         reading.is_final |= bool(fetched.error_code or fetched.diverging or fetched.preferred_read_replica != LEADER)
@@ -109,11 +112,16 @@ class Plan:
             fetched = self._prepare(partition, wanted)
             span = self._span(partition, wanted, reading)
             if span is not None:
-                fetched.records = await partition.read_cold(**span)
-                reading.size_bytes += len(fetched.records)
+                self._fill(fetched, await partition.read_slice_cold(**span), reading)
         except KafkaError as error:
             fetched = self._failure(wanted, error)
         return fetched
+
+    def _fill(self, fetched: Fetched, found: Slice, reading: Reading) -> None:
+        fetched.records = found.data
+        if self._read_committed:
+            fetched.aborted = found.aborted
+        reading.size_bytes += len(found.data)
 
     def _prepare(self, partition: Partition, wanted: Wanted) -> Fetched:
         """The answer without records: offsets, and the checks of epochs and range."""
@@ -124,10 +132,12 @@ class Plan:
         log = partition.log
         if not log.start_offset <= wanted.offset <= partition.high_watermark:
             self._refuse_offset(partition, wanted)
+        stable = partition.last_stable_offset
+        self.saw_undecided |= self._read_committed and stable < partition.high_watermark
         return Fetched(
             wanted.index,
             high_watermark=partition.high_watermark,
-            last_stable_offset=partition.last_stable_offset,
+            last_stable_offset=stable,
             log_start_offset=log.start_offset,
             aborted=() if self._read_committed else None,
             diverging=self._diverging(partition, wanted),
@@ -187,7 +197,7 @@ class DelayedFetch(Deferred):
 
     def moved(self, partition: Partition, appended_bytes: int) -> None:
         self._missing_bytes -= appended_bytes
-        if self._missing_bytes <= 0 and not self._looking:
+        if (self._missing_bytes <= 0 or self._plan.saw_undecided) and not self._looking:
             self._looking = True
             asyncio.get_running_loop().call_soon(self._look, False)
 

@@ -1,24 +1,26 @@
 """Produce: append one batch per partition and answer when as many replicas have it as the client asked for.
 
 v3 one batch of magic 2 per partition · v7 zstd (KIP-110) · v8 record errors (KIP-467) · v9 flexible · v10 current
-leader (KIP-951) · v12 transactions without AddPartitionsToTxn (KIP-890) · v13 topic ids (KIP-516). Versions 0-2 are
-advertised, because older librdkafka otherwise falls back to old formats, and never served.
+leader (KIP-951) · v11 TRANSACTION_ABORTABLE · v12 transactions without AddPartitionsToTxn (KIP-890) · v13 topic ids
+(KIP-516). Versions 0-2 are advertised, because older librdkafka otherwise falls back to old formats, and never served.
 """
 
-import asyncio
 from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
+from ottla.api.cluster_view import INTERNAL_TOPICS
 from ottla.api.registry import api
+from ottla.api.uncommitted import ACKS_ALL, Uncommitted, refuse
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
-from ottla.replica.prepare import needs_preparation, prepared
+from ottla.replica.prepare import needs_preparation
+from ottla.txn.verifying import Asked
 from ottla.wire import batch as batches
 from ottla.wire.batch import Batch
-from ottla.wire.produce_response import Outcome, encode
-from ottla.wire.reader import Malformed
+from ottla.wire.produce_response import Outcome
 
-ACKS_ALL = -1
+ABORTABLE_SINCE, ADDS_SINCE = 11, 12
+ADMIN_CLIENT = "__admin_client"  # by this client id Kafka knows tools that may write to internal topics
 
 
 @api(key=0, versions=(3, 13), advertised_from=0)
@@ -30,109 +32,71 @@ def produce(request: Any, call: Call) -> Answer | Deferred:
     return uncommitted.make() if uncommitted.is_complete() else uncommitted
 
 
-class Uncommitted(Deferred):
-    """A produce request with the outcomes that wait: for the commit of their batches, or first for the worker."""
-
-    __slots__ = ("_timer", "_waiting", "call", "request", "topics")
-
-    def __init__(self, request: Any, call: Call) -> None:
-        super().__init__()
-        self.request = request
-        self.call = call
-        self.topics: list[tuple[str | bytes, list[Outcome]]] = []
-        self._waiting: list[Outcome] = []
-        self._timer: asyncio.TimerHandle | None = None
-
-    def is_complete(self) -> bool:
-        """Otherwise it waits, from now on as long as the client said."""
-        if self._waiting:
-            self._timer = asyncio.get_running_loop().call_later(self.request.timeout / 1000, self._time_is_up)
-        return not self._waiting
-
-    def append(self, partition: Partition, batch: Batch, outcome: Outcome) -> None:
-        """Append and fill the outcome, which waits if acks=all has to."""
-        acks_all = self.request.acks == ACKS_ALL
-        appended = partition.append(batch, acks_all=acks_all)
-        outcome.base_offset = appended.base_offset
-        outcome.log_append_time = appended.log_append_time
-        outcome.log_start_offset = appended.start_offset
-        must_wait = acks_all or appended.must_flush
-        if must_wait and partition.when_committed(appended.last_offset, lambda code: self._settle(outcome, code)):
-            self._waiting.append(outcome)
-
-    def prepare(self, partition: Partition, batch: Batch, outcome: Outcome) -> None:
-        """Append after the worker is done with the batch."""
-        batch.data = bytes(batch.data)  # the frame is gone when we come back
-        self._waiting.append(outcome)
-        partition.in_line(self._append_prepared(partition, batch, outcome))
-
-    async def _append_prepared(self, partition: Partition, batch: Batch, outcome: Outcome) -> None:
-        """The lock keeps batches that need work in line with those behind them."""
-        try:
-            async with partition.preparation:
-                settings, worker = partition.log.settings, self.call.node.replicas.worker
-                ready = await prepared(batch, settings, worker, partition=str(partition))
-                self.append(partition, ready, outcome)
-        except KafkaError as error:
-            _refuse(outcome, error, partition.topic, self.call)
-        self._settle(outcome, outcome.error_code)
-
-    def _settle(self, outcome: Outcome, code: int) -> None:
-        """Of an outcome that waits twice, for the worker and for the commit, the second settling counts."""
-        if outcome not in self._waiting:
-            return
-        self._waiting.remove(outcome)
-        if code:
-            outcome.error_code, outcome.base_offset = code, -1
-        if not self._waiting:
-            self.finish()
-
-    def _time_is_up(self) -> None:
-        for outcome in self._waiting:
-            outcome.error_code, outcome.base_offset = Code.request_timed_out, -1
-        self.finish()
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def make(self) -> Answer:
-        if self.request.acks != 0:
-            return self.call.frame(encode(self.call.version, self.topics))
-        for name, outcomes in self.topics:
-            for outcome in outcomes:
-                if outcome.error_code:  # without an answer, a closed connection is the only sign of trouble
-                    raise Malformed(f"produce with acks=0 to {name!r}-{outcome.index} failed: {outcome.message}")
-        return None
-
-
 def _outcome(name: str | bytes, data: Any, uncommitted: Uncommitted) -> Outcome:
+    """Append now if that is possible; otherwise leave something to wait for."""
     outcome = Outcome(data.index)
     call = uncommitted.call
     try:
-        _check_request(uncommitted.request)
+        _check_acks(uncommitted.request.acks)
         partition = call.node.replicas.require(name, data.index)
+        _check_topic(partition.topic, call)
         batch = batches.sole(data.records, version=call.version)
         batches.check(batch)
-        if partition.preparing or needs_preparation(batch, partition.log.settings):
-            uncommitted.prepare(partition, batch, outcome)
+        if batch.is_transactional and _must_verify(partition, batch, uncommitted.request):
+            _append_verified(partition, batch, outcome, uncommitted)
+        elif partition.preparing or needs_preparation(batch, partition.log.settings):
+            uncommitted.wait(batch, outcome)
+            partition.in_line(uncommitted.append_prepared(partition, batch, outcome))
         else:
             uncommitted.append(partition, batch, outcome)
     except KafkaError as error:
-        _refuse(outcome, error, name, call)
+        refuse(outcome, error, name, call)
     return outcome
 
 
-def _check_request(request: Any) -> None:
-    if request.acks not in (ACKS_ALL, 0, 1):
-        raise KafkaError(Code.invalid_required_acks, f"acks={request.acks} is not one of all (-1), 0 and 1")
-    if request.transactional_id is not None:
-        raise KafkaError(Code.invalid_txn_state, "Transactions are not served by this broker")
+def _check_acks(acks: int) -> None:
+    if acks not in (ACKS_ALL, 0, 1):
+        raise KafkaError(Code.invalid_required_acks, f"acks={acks} is not one of all (-1), 0 and 1")
 
 
-def _refuse(outcome: Outcome, error: KafkaError, name: str | bytes, call: Call) -> None:
-    outcome.error_code = error.code
-    outcome.message = error.message
-    outcome.record_errors = getattr(error, "record_errors", ())
-    if error.code == Code.not_leader_or_follower:
-        outcome.leader = call.node.replicas.leader_of(name, outcome.index)
+def _check_topic(topic: str, call: Call) -> None:
+    if topic in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
+        text = f"Cannot append to internal topic {topic}: the broker writes it"
+        raise KafkaError(Code.invalid_topic_exception, text)
+
+
+def _must_verify(partition: Partition, batch: Batch, request: Any) -> bool:
+    """Whether the coordinator must be asked first; later batches wait for those that do."""
+    if not request.transactional_id:
+        raise KafkaError(Code.transactional_id_authorization_failed, "Transactional records need a transactional id")
+    partition.require_leader()
+    producer_id = batch.producer_id
+    known = partition.log.producers.in_transaction(producer_id, batch.producer_epoch)
+    return not known or producer_id in partition.verifying
+
+
+def _append_verified(partition: Partition, batch: Batch, outcome: Outcome, uncommitted: Uncommitted) -> None:
+    """In line behind the producer's earlier batches. The line goes on when it is appended, before it is committed."""
+    call = uncommitted.call
+    ticket = partition.log.producers.verifications.begin_for(
+        batch, adds_partitions=call.version >= ADDS_SINCE, now_ms=call.node.system.clock.wall_ms()
+    )
+
+    async def vouched() -> None:
+        if not partition.log.producers.in_transaction(batch.producer_id, batch.producer_epoch):
+            await _ask_coordinator(partition, batch, uncommitted.request, call)
+
+    uncommitted.wait(batch, outcome)
+    append = uncommitted.append_prepared(partition, batch, outcome, ticket=ticket, first=vouched)
+    partition.in_line_of(batch.producer_id, append)
+
+
+async def _ask_coordinator(partition: Partition, batch: Batch, request: Any, call: Call) -> None:
+    adds = call.version >= ADDS_SINCE
+    if not adds and not call.node.settings.broker("transaction.partition.verification.enable"):
+        return
+    await call.node.verifier.vouch(
+        Asked(request.transactional_id, batch.producer_id, batch.producer_epoch, adds),
+        (partition.topic, partition.index),
+        knows_abortable=call.version >= ABORTABLE_SINCE,
+    )

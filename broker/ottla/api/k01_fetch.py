@@ -28,7 +28,7 @@ def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
         return call.frame(encode(call.version, error_code=error.code, session_id=0, topics=()))
     plan = Plan(
         wanted=list(session.wanted.values()),
-        size_bytes_max=min(request.max_bytes, call.node.config["fetch.max.bytes"]),
+        size_bytes_max=_size_bytes_max(request, call),
         read_committed=request.isolation_level == READ_COMMITTED,
         replicas=call.node.replicas,
         from_leader_only=call.version < FOLLOWERS_SINCE,
@@ -42,6 +42,13 @@ def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
     return DelayedFetch(
         plan, lambda found: _answer(session, found, call), size_bytes_min=request.min_bytes, wait_ms=request.max_wait
     )
+
+
+def _size_bytes_max(request: Any, call: Call) -> int:
+    """Not more at once than a quota could bear; otherwise it could never be answered."""
+    size: int = min(request.max_bytes, call.node.config["fetch.max.bytes"])
+    meter = call.allowance.fetch if call.allowance is not None else None
+    return size if meter is None else min(size, max(meter.window_bytes, 1))
 
 
 def _rack(request: Any, call: Call) -> str:
@@ -84,6 +91,11 @@ async def _read_cold(plan: Plan, session: Session, call: Call) -> Answer:
 
 def _answer(session: Session, reading: Reading, call: Call) -> Answer:
     """Everything in a full answer; in an incremental one only what is new to the client."""
+    if call.allowance is not None and (throttle_ms := _throttle_ms(reading, call)):
+        # As Kafka: what was read is left where it is, and asked for again when the time is over.
+        session_id = session.id if session.incremental else 0
+        body = encode(call.version, error_code=Code.none, session_id=session_id, topics=(), throttle_ms=throttle_ms)
+        return call.frame(body)
     topics: dict[str | bytes, list[Fetched]] = {}
     for wanted, fetched in reading.answers:
         if not session.incremental or _is_news(wanted, fetched):
@@ -91,6 +103,15 @@ def _answer(session: Session, reading: Reading, call: Call) -> Answer:
             _note_told(session, wanted, fetched)
     body = encode(call.version, error_code=Code.none, session_id=session.id, topics=list(topics.items()))
     return call.frame(body)
+
+
+def _throttle_ms(reading: Reading, call: Call) -> int:
+    meter = call.allowance.fetch if call.allowance is not None else None
+    pause_ms = meter.charge(reading.size_bytes) if meter is not None else 0
+    throttle_ms = call.settle(pause_ms)
+    if throttle_ms and meter is not None:
+        meter.take_back(reading.size_bytes)
+    return throttle_ms
 
 
 def _is_news(wanted: Wanted, fetched: Fetched) -> bool:

@@ -51,7 +51,8 @@ def _answer(request: Any, call: Call) -> Answer:
     else:
         topics = [_asked(asked, image, call) for asked in request.topics]
     head = MetadataHead(brokers_on(image, call.listener), call.node.cluster_id, controller_id(call))
-    return call.frame(response(call.version, head, topics))
+    throttle_ms = call.settle() if call.allowance is not None else 0
+    return call.frame(response(call.version, head, topics, throttle_ms=throttle_ms))
 
 
 def _asked(asked: Any, image: Image, call: Call) -> bytes:

@@ -1,26 +1,48 @@
-"""FindCoordinator: this fleet has no coordinators yet, and says so in the way that makes clients ask again.
+"""FindCoordinator: which broker keeps a group or a transactional id. Their topics are made when the first one asks.
 
-It is served because librdkafka compresses with lz4 only where a broker knows this API. v1 key type · v3 flexible ·
-v4 several keys at once (KIP-699).
+v1 key type · v3 flexible · v4 several keys at once (KIP-699) · v6 share groups, which are not served.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.cluster_view import brokers_on
 from ottla.api.registry import api
-from ottla.errors import Code
+from ottla.errors import Code, KafkaError
 
-NOBODY: dict[str, Any] = {
-    "node_id": -1,
-    "host": "",
-    "port": -1,
-    "error_code": Code.coordinator_not_available,
-    "error_message": "consumer groups and transactions are not served by this broker; use assign() to consume",
-}
+if TYPE_CHECKING:
+    from ottla.group.coordinator import GroupCoordinator
+    from ottla.txn.coordinator import TransactionCoordinator
+
+GROUP, TRANSACTION = 0, 1
 
 
 @api(key=10, versions=(0, 6))
-def find_coordinator(request: Any, call: Call) -> Answer:
+async def find_coordinator(request: Any, call: Call) -> Answer:
+    key_type = request.key_type
     if call.version < 4:
-        return call.reply(**NOBODY)
-    return call.reply(coordinators=[{"key": key, **NOBODY} for key in request.coordinator_keys])
+        return call.reply(**await _coordinator(request.key, key_type, call))
+    lines = [{"key": key, **await _coordinator(key, key_type, call)} for key in request.coordinator_keys]
+    return call.reply(coordinators=lines)
+
+
+async def _coordinator(key: str, key_type: int, call: Call) -> dict[str, Any]:
+    if key_type not in (GROUP, TRANSACTION):
+        return _nobody(Code.invalid_request, f"no coordinators of type {key_type} here")
+    if not key:
+        code = Code.invalid_group_id if key_type == GROUP else Code.invalid_request
+        return _nobody(code, "set group.id" if key_type == GROUP else "set transactional.id")
+    coordinators: GroupCoordinator | TransactionCoordinator
+    coordinators = call.node.groups if key_type == GROUP else call.node.transactions
+    try:
+        leader = await coordinators.leader_of(key)
+    except KafkaError as error:
+        return _nobody(Code.coordinator_not_available, f"the coordinators' topic cannot be made: {error}")
+    found = next((b for b in brokers_on(call.node.image, call.listener) if b.id == leader), None)
+    if found is None:
+        return _nobody(Code.coordinator_not_available, "the coordinator's partition has no leader")
+    return {"node_id": found.id, "host": found.host, "port": found.port, "error_code": Code.none, "error_message": ""}
+
+
+def _nobody(code: Code, message: str) -> dict[str, Any]:
+    return {"node_id": -1, "host": "", "port": -1, "error_code": code, "error_message": message}

@@ -4,9 +4,11 @@ v2-3 validate only · v4 broker defaults for counts (KIP-464) · v5 flexible, an
 v7 topic ids.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import api
 from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
@@ -15,13 +17,23 @@ from ottla.metadata.commands import CreatedTopic, CreateTopics, NewTopic, Outcom
 
 @api(key=19, versions=(2, 7))
 async def create_topics(request: Any, call: Call) -> Answer:
-    command = CreateTopics([_new(topic) for topic in request.topics], validate_only=request.validate_only)
+    topics, refused = within_quota([_new(topic) for topic in request.topics], _cost(call), call, strict_since=6)
+    command = CreateTopics(topics, validate_only=request.validate_only)
     try:
         outcomes = await submit(command, call)
     except KafkaError as error:
-        outcomes = [Outcome(CreatedTopic(topic.name), error.code, error.message) for topic in request.topics]
+        outcomes = [Outcome(CreatedTopic(topic.name), error.code, error.message) for topic in topics]
+    outcomes += [Outcome(CreatedTopic(topic.name), *OVER_QUOTA) for topic in refused]
     configs = {topic.name: {config.name: config.value for config in topic.configs} for topic in request.topics}
     return call.reply(topics=[_line(outcome, configs.get(outcome.value.name, {}), call) for outcome in outcomes])
+
+
+def _cost(call: Call) -> Callable[[NewTopic], int]:
+    def partitions(topic: NewTopic) -> int:
+        asked = len(topic.assignments) if topic.assignments else topic.partitions
+        return asked if asked > 0 else int(call.node.settings.broker("num.partitions"))
+
+    return partitions
 
 
 def _new(topic: Any) -> NewTopic:

@@ -4,6 +4,7 @@ import uuid
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import api
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
@@ -18,10 +19,18 @@ async def delete_topics(request: Any, call: Call) -> Answer:
     if not call.node.config["delete.topic.enable"]:
         code = Code.topic_deletion_disabled if call.version >= 3 else Code.invalid_request
         return _reply([Outcome(ref, code, "delete.topic.enable is false on this broker") for ref in refs], call)
+    refs, refused = within_quota(refs, lambda ref: _partitions(ref, call), call, strict_since=5)
+    over = [Outcome(ref, *OVER_QUOTA) for ref in refused]
     try:
-        return _reply(await submit(DeleteTopics(refs), call), call)
+        return _reply(await submit(DeleteTopics(refs), call) + over, call)
     except KafkaError as error:
-        return _reply([Outcome(ref, error.code, error.message) for ref in refs], call)
+        return _reply([Outcome(ref, error.code, error.message) for ref in refs] + over, call)
+
+
+def _partitions(ref: TopicRef, call: Call) -> int:
+    image = call.node.image
+    topic = image.topics.get(ref.name) if ref.name is not None else image.topics_by_id.get(ref.id)
+    return len(topic.partitions) if topic is not None else 0
 
 
 def _refs(request: Any, call: Call) -> list[TopicRef]:

@@ -1,19 +1,39 @@
-"""InitProducerId: an id for an idempotent producer.
+"""InitProducerId: an id and an epoch for an idempotent or transactional producer.
 
-v2 flexible · v3 producer id and epoch given (KIP-360) · v4-5 KIP-890.
+v2 flexible · v3 producer id and epoch given (KIP-360) · v4 PRODUCER_FENCED · v5 KIP-890.
 """
 
 from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
-from ottla.errors import Code
+from ottla.api.transaction_codes import fenced_as
+from ottla.errors import Code, KafkaError
+from ottla.txn.deciding import ProducerSession
+
+FENCED_SINCE = 4
 
 
 @api(key=22, versions=(0, 5))
 async def init_producer_id(request: Any, call: Call) -> Answer:
-    if request.transactional_id is not None:
-        return call.reply(error_code=Code.coordinator_not_available, producer_id=-1, producer_epoch=-1)
     if (request.producer_id < 0) != (request.producer_epoch < 0):
-        return call.reply(error_code=Code.invalid_request, producer_id=-1, producer_epoch=-1)
-    return call.reply(error_code=Code.none, producer_id=await call.node.producer_ids.next(), producer_epoch=0)
+        return _refusal(Code.invalid_request, call)
+    if request.transactional_id is None:
+        return call.reply(error_code=Code.none, producer_id=await call.node.producer_ids.next(), producer_epoch=0)
+    session = ProducerSession(request.producer_id, request.producer_epoch)
+    try:
+        decision = await call.node.transactions.initiate(
+            request.transactional_id,
+            timeout_ms=request.transaction_timeout,
+            expected=session if session.producer_id >= 0 else None,
+        )
+    except KafkaError as error:
+        return _refusal(error.code, call)
+    if decision.code is not Code.none:
+        return _refusal(decision.code, call)
+    return call.reply(error_code=Code.none, producer_id=decision.producer_id, producer_epoch=decision.epoch)
+
+
+def _refusal(code: Code, call: Call) -> Answer:
+    code = fenced_as(code, call.version, since=FENCED_SINCE)
+    return call.reply(error_code=code, producer_id=-1, producer_epoch=-1)

@@ -47,7 +47,11 @@ def _entries(resource_type: int, name: str, call: Call) -> list[ConfigEntry]:
                 f"Unexpected broker id, expected {call.node.node_id} or empty string, but received {name}",
             )
         return settings.describe_broker() if name else settings.describe_defaults()
-    if resource_type in (ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS, ResourceType.GROUP):
+    if resource_type == ResourceType.GROUP:
+        if not name:
+            raise KafkaError(Code.invalid_request, "Group name must not be empty")
+        return settings.describe_group(name)
+    if resource_type in (ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS):
         return []
     raise KafkaError(Code.invalid_request, f"Unsupported resource type: {resource_type}")
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import api
 from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
@@ -11,17 +12,26 @@ from ottla.metadata.commands import CreatePartitions, NewPartitions, Outcome
 
 @api(key=37, versions=(0, 3))
 async def create_partitions(request: Any, call: Call) -> Answer:
-    command = CreatePartitions([_new(topic) for topic in request.topics], validate_only=request.validate_only)
+    topics, refused = within_quota(
+        [_new(topic) for topic in request.topics], lambda topic: _growth(topic, call), call, strict_since=3
+    )
+    command = CreatePartitions(topics, validate_only=request.validate_only)
     try:
         outcomes = await submit(command, call)
     except KafkaError as error:
-        outcomes = [Outcome(topic.name, error.code, error.message) for topic in request.topics]
+        outcomes = [Outcome(topic.topic, error.code, error.message) for topic in topics]
+    outcomes += [Outcome(topic.topic, *OVER_QUOTA) for topic in refused]
     return call.reply(
         results=[
             {"name": outcome.value, "error_code": outcome.code, "error_message": outcome.message}
             for outcome in outcomes
         ]
     )
+
+
+def _growth(topic: NewPartitions, call: Call) -> int:
+    known = call.node.image.topics.get(topic.topic)
+    return max(topic.count - len(known.partitions), 0) if known is not None else 0
 
 
 def _new(topic: Any) -> NewPartitions:

@@ -8,6 +8,7 @@ import importlib
 import pkgutil
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import ottla.api
@@ -27,13 +28,20 @@ API_VERSIONS_KEY = 18
 class Api:
     """One Kafka API: its key, the versions served, its handler, and its codecs, made when first used."""
 
-    def __init__(self, key: int, versions: tuple[int, int], advertised_from: int, handler: Handler) -> None:
+    def __init__(
+        self,
+        key: int,
+        versions: tuple[int, int],
+        advertised_from: int,
+        handler: Handler,
+        readers: Mapping[int, Read],
+    ) -> None:
         self.key = key
         self.version_min, self.version_max = versions
         self.advertised_from = advertised_from
         self.handler = handler
         self.name = handler.__name__
-        self._readers: dict[int, Read] = {}
+        self._readers: dict[int, Read] = dict(readers)
         self._writers: dict[int, Writer] = {}
         self._flexible: dict[int, bool] = {}
 
@@ -70,12 +78,19 @@ class Api:
 APIS: dict[int, Api] = {}
 
 
-def api(*, key: int, versions: tuple[int, int], advertised_from: int | None = None) -> Callable[[Handler], Handler]:
-    """Register a handler for all `versions` of one API."""
+def api(
+    *,
+    key: int,
+    versions: tuple[int, int],
+    advertised_from: int | None = None,
+    readers: Mapping[int, Read] = MappingProxyType({}),
+) -> Callable[[Handler], Handler]:
+    """Register a handler for all `versions` of one API. `readers` are hand-made ones, by version."""
 
     def register(handler: Handler) -> Handler:
         assert key not in APIS, f"API {key} registered twice"
-        APIS[key] = Api(key, versions, versions[0] if advertised_from is None else advertised_from, handler)
+        since = versions[0] if advertised_from is None else advertised_from
+        APIS[key] = Api(key, versions, since, handler, readers)
         return handler
 
     return register

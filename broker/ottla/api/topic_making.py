@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ottla.api.call import Call
+from ottla.api.mutation_quota import charge_permissively
 from ottla.errors import KafkaError
 from ottla.metadata.commands import Command, CreateTopics, NewTopic
 from ottla.metadata.topic_names import check_topic_name
@@ -38,6 +39,7 @@ async def auto_create(names: Sequence[str], call: Call) -> None:
     except KafkaError as error:
         log.warning("topics %s were not made: %s", ", ".join(names), error)
         return
+    charge_permissively(sum(outcome.value.partitions for outcome in outcomes if outcome.ok), call)
     for outcome in outcomes:
         log.info(
             "topic %s %s", outcome.value.name, "made on first use" if outcome.ok else f"not made: {outcome.message}"

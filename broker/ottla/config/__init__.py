@@ -8,6 +8,7 @@ from ottla.config.broker import BrokerConfig, configure
 from ottla.config.check import check_broker_setting, check_topic_setting
 from ottla.config.describe import ConfigEntry, Source, Synonym, describe_broker, describe_defaults, describe_topic
 from ottla.config.endpoints import Endpoint, Voter
+from ottla.config.group import check_group_setting, describe_group
 from ottla.config.layers import effective_broker, effective_topic
 from ottla.config.setting import Importance, Mode, Setting, Type
 from ottla.config.table import BROKER, TOPIC
@@ -28,10 +29,12 @@ __all__ = [
     "Type",
     "Voter",
     "check_broker_setting",
+    "check_group_setting",
     "check_topic_setting",
     "configure",
     "describe_broker",
     "describe_defaults",
+    "describe_group",
     "describe_topic",
     "effective_broker",
     "effective_topic",

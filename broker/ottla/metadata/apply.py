@@ -68,6 +68,7 @@ class ImageBuilder:
             configs=self._configs,
             brokers=self._brokers,
             features="features" in self._drafts,
+            client_quotas="client_quotas" in self._drafts,
             producer_ids="next_producer_id" in self._scalars,
         )
 
@@ -148,6 +149,18 @@ class ImageBuilder:
         else:
             self._draft("configs").pop(resource, None)
         self._configs.add(resource)
+
+    def client_quota(self, record: pb.ClientQuotaRecord) -> None:
+        entity = tuple((each.type, each.name if each.HasField("name") else None) for each in record.entity)
+        quotas = dict(self._current("client_quotas").get(entity, {}))
+        if record.HasField("value"):
+            quotas[record.key] = record.value
+        else:
+            quotas.pop(record.key, None)
+        if quotas:
+            self._draft("client_quotas")[entity] = quotas
+        else:
+            self._draft("client_quotas").pop(entity, None)
 
     def register_broker(self, record: pb.RegisterBrokerRecord) -> None:
         self._draft("brokers")[record.id] = Broker(
@@ -256,4 +269,5 @@ _APPLY: dict[str, Callable[[ImageBuilder, Any], None]] = {
     "feature_level": ImageBuilder.feature_level,
     "producer_ids": ImageBuilder.producer_ids,
     "no_op": ImageBuilder.no_op,
+    "client_quota": ImageBuilder.client_quota,
 }

@@ -29,6 +29,7 @@ class Changes(msgspec.Struct, frozen=True):
     brokers: Set[int] = frozenset()
     features: bool = False
     producer_ids: bool = False
+    client_quotas: bool = False
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__struct_fields__)
@@ -46,6 +47,7 @@ def compare(old: "Image", new: "Image") -> Changes:
         brokers=_differing(old.brokers, new.brokers),
         features=old.features != new.features,
         producer_ids=old.next_producer_id != new.next_producer_id,
+        client_quotas=old.client_quotas != new.client_quotas,
     )
 
 

@@ -11,13 +11,14 @@ import msgspec
 
 from ottla.errors import Code
 from ottla.metadata.records import Record
-from ottla.metadata.state import ConfigResource, Listener, PartitionState
+from ottla.metadata.state import ConfigResource, Listener, PartitionState, QuotaEntity
 
 if TYPE_CHECKING:
     from random import Random
 
 __all__ = [
     "AllocateProducerIds",
+    "AlterClientQuotas",
     "AlterConfigs",
     "AlterPartition",
     "AlterReassignments",
@@ -40,6 +41,7 @@ __all__ = [
     "Outcome",
     "PartitionRef",
     "ProducerIdBlock",
+    "QuotaChange",
     "Reassignment",
     "RegisterBroker",
     "ReplicasLost",
@@ -190,6 +192,21 @@ class AlterConfigs(Command[list[Outcome[ConfigResource]]], frozen=True):
 
 class IncrementalAlterConfigs(Command[list[Outcome[ConfigResource]]], frozen=True):
     resources: Sequence[tuple[ConfigResource, Sequence[SettingChange]]]
+    validate_only: bool = False
+
+
+# -- quotas
+
+
+class QuotaChange(msgspec.Struct, frozen=True):
+    """`changes`: (key, value), or (key, None) to remove it. An entity changes whole or not at all."""
+
+    entity: QuotaEntity
+    changes: Sequence[tuple[str, float | None]]
+
+
+class AlterClientQuotas(Command[list[Outcome[QuotaEntity]]], frozen=True):
+    changes: Sequence[QuotaChange]
     validate_only: bool = False
 
 

@@ -6,7 +6,17 @@ It never waits and never writes; `active` proposes the records and answers once 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ottla.metadata import brokers, configs, features, leadership, lost_replicas, partitions, reassignments, topics
+from ottla.metadata import (
+    brokers,
+    client_quotas,
+    configs,
+    features,
+    leadership,
+    lost_replicas,
+    partitions,
+    reassignments,
+    topics,
+)
 from ottla.metadata import commands as ask
 from ottla.metadata.commands import Command, Context, Decision
 from ottla.metadata.image import Image
@@ -21,6 +31,7 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
     ask.CreatePartitions: topics.grow,
     ask.AlterConfigs: configs.replace,
     ask.IncrementalAlterConfigs: configs.change,
+    ask.AlterClientQuotas: client_quotas.alter,
     ask.UpdateFeatures: features.update,
     ask.AllocateProducerIds: brokers.allocate_producer_ids,
     ask.RegisterBroker: brokers.register,

@@ -12,17 +12,19 @@ from ottla.metadata.topic_rules import ELIGIBLE_LEADER_REPLICAS, MIN_INSYNC_REPL
 __all__ = ["METADATA_VERSION", "SUPPORTED_FEATURES", "eligible_safety_records", "initial_feature_records", "update"]
 
 METADATA_VERSION = "metadata.version"
+TRANSACTION_VERSION = "transaction.version"
+GROUP_VERSION = "group.version"
 # Kafka 4.1's levels: 3.3-IV3 (7) to 4.1-IV1 (27).
 SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 27),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
-    "group.version": (0, 0),
-    "transaction.version": (0, 0),
+    GROUP_VERSION: (0, 1),
+    TRANSACTION_VERSION: (0, 2),
 }
-_INITIAL_LEVELS = {METADATA_VERSION: 27, ELIGIBLE_LEADER_REPLICAS: 1}
+_INITIAL_LEVELS = {METADATA_VERSION: 27, ELIGIBLE_LEADER_REPLICAS: 1, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
 # Levels of metadata.version that changed the records: Kafka refuses to go below one.
 _LEVELS_WITH_NEW_RECORDS = frozenset({7, 8, 11, 13, 14, 15, 17, 23})
-_NEEDS_METADATA_VERSION = {("group.version", 1): 22, (ELIGIBLE_LEADER_REPLICAS, 1): 23}
+_NEEDS_METADATA_VERSION = {(GROUP_VERSION, 1): 22, (ELIGIBLE_LEADER_REPLICAS, 1): 23}
 
 
 def initial_feature_records() -> list[Record]:

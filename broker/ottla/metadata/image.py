@@ -15,7 +15,7 @@ from ottla.metadata import snapshot
 from ottla.metadata.apply import ImageBuilder
 from ottla.metadata.changes import Changes
 from ottla.metadata.records import Record
-from ottla.metadata.state import Broker, ConfigResource, PartitionState, Topic
+from ottla.metadata.state import Broker, ConfigResource, PartitionState, QuotaEntity, Topic
 
 __all__ = ["Image"]
 
@@ -32,6 +32,7 @@ class Image(msgspec.Struct, frozen=True):
     topics_by_id: Mapping[uuid.UUID, Topic] = {}
     brokers: Mapping[int, Broker] = {}
     configs: Mapping[ConfigResource, Mapping[str, str]] = {}
+    client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
     features: Mapping[str, int] = {}
     features_epoch: int = -1
     next_producer_id: int = 0

@@ -6,13 +6,14 @@
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
-from ottla.metadata.state import Broker, PartitionState
+from ottla.metadata.state import Broker, PartitionState, QuotaEntity
 from ottla.pb import metadata_pb2 as pb
 
 __all__ = [
     "Record",
     "broker_change_record",
     "broker_record",
+    "client_quota_record",
     "config_record",
     "decode_batch",
     "encode_batch",
@@ -124,6 +125,11 @@ def broker_change_record(
             id=broker_id, epoch=epoch, fenced=fenced, in_controlled_shutdown=in_controlled_shutdown
         )
     )
+
+
+def client_quota_record(entity: QuotaEntity, *, key: str, value: float | None) -> Record:
+    named = [pb.QuotaEntity(type=kind, name=name) for kind, name in entity]
+    return Record(client_quota=pb.ClientQuotaRecord(entity=named, key=key, value=value))
 
 
 def feature_record(*, name: str, level: int) -> Record:

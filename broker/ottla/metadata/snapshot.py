@@ -37,5 +37,8 @@ def _records(image: "Image") -> Iterator[Record]:
     for (resource_type, resource_name), settings in image.configs.items():
         for key, value in settings.items():
             yield make.config_record(resource_type=resource_type, resource_name=resource_name, key=key, value=value)
+    for entity, quotas in image.client_quotas.items():
+        for key, limit in quotas.items():
+            yield make.client_quota_record(entity, key=key, value=limit)
     if image.next_producer_id:
         yield make.producer_ids_record(image.next_producer_id)

@@ -13,6 +13,7 @@ __all__ = [
     "ConfigResource",
     "Listener",
     "PartitionState",
+    "QuotaEntity",
     "ResourceType",
     "Topic",
 ]
@@ -24,6 +25,8 @@ DIRECTORY_UNASSIGNED = uuid.UUID(int=0)
 DIRECTORY_LOST = uuid.UUID(int=1)
 
 ConfigResource = tuple[int, str]
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Whom a quota is for: (type, name) in the order of the types; None is the default of its type."""
 
 
 class ResourceType:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 from typing import Any, cast
 
 from ottla.api.call import Answer, Call, Deferred, Services
+from ottla.api.measuring import measured
 from ottla.api.registry import APIS, Api
 from ottla.errors import Code, KafkaError
 from ottla.net.admission import Admission
@@ -60,6 +61,9 @@ class Connection(asyncio.BufferedProtocol):
         self._reading = True
         self._writable = True
         self._host = "?"
+        self._user = "ANONYMOUS"
+        self._allowances = services.allowances
+        self._muted: asyncio.TimerHandle | None = None  # until a quota allows the next request
         self.idle_since = 0.0
 
     # transport → connection
@@ -73,10 +77,14 @@ class Connection(asyncio.BufferedProtocol):
         self.idle_since = self._services.system.clock.monotonic()
         if reason := self._admission.enter(self._host):
             self.close(reason)
+        elif self._allowances.any_for_addresses and (pause_ms := self._allowances.connection_pause_ms(self._host)):
+            self._mute(pause_ms)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._open_connections.discard(self)
         self._admission.leave(self._host)
+        if self._muted is not None:
+            self._muted.cancel()
         for task in self._tasks:
             task.cancel()
         self._slots.clear()
@@ -118,6 +126,7 @@ class Connection(asyncio.BufferedProtocol):
     def _accepting(self) -> bool:
         return (
             self._writable
+            and self._muted is None
             and self._held_bytes < HELD_BYTES_MAX
             and len(self._slots) < PENDING_ANSWERS_MAX
             and not self._transport.is_closing()
@@ -132,6 +141,24 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._transport.pause_reading()
 
+    def _mute(self, pause_ms: int) -> None:
+        """Read nothing for so long; what came already waits. The longest of several pauses holds."""
+        if self._transport.is_closing():
+            return
+        loop = asyncio.get_running_loop()
+        until = loop.time() + pause_ms / 1000
+        if self._muted is not None:
+            if self._muted.when() >= until:
+                return
+            self._muted.cancel()
+        self._muted = loop.call_at(until, self._unmute)
+        self._set_reading()
+
+    def _unmute(self) -> None:
+        self._muted = None
+        if not self._transport.is_closing():
+            self._handle_frames()
+
     def _handle(self, frame: memoryview) -> None:
         try:
             call, request = self._decode(frame)
@@ -143,12 +170,14 @@ class Connection(asyncio.BufferedProtocol):
             self._fill(slot, request)
             return
         try:
-            result = call.api.handler(request, call)
+            result = measured(request, call) if call.allowance is not None else call.api.handler(request, call)
         except Exception as error:
             self._fill(slot, self._failed(call, error))
             return
         if isinstance(result, list) or result is None:
             self._fill(slot, result)
+            if call.throttle_ms:
+                self._mute(call.throttle_ms)
         elif isinstance(result, Deferred):
             self._defer(slot, call, result)
         else:
@@ -166,7 +195,11 @@ class Connection(asyncio.BufferedProtocol):
             position = skip_tags(frame, position)
         # Bytes behind the request are ignored, as in Kafka: librdkafka sends some after Metadata v13.
         request, _ = api.reader(version)(frame, position)
-        return Call(self._services, api, version, correlation_id, client_id, self._listener, self._host), request
+        call = Call(self._services, api, version, correlation_id, client_id, self._listener, self._host)
+        if self._allowances.any_for_clients:
+            call.allowance = self._allowances.of(self._user, client_id or "")
+            call.request_bytes = len(frame)
+        return call, request
 
     def _decline(self, api: Api | None, key: int, version: int, correlation_id: int) -> Answer:
         if key == API_VERSIONS and api is not None:
@@ -188,6 +221,8 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:
             answer = self._failed(call, error)
         self._fill(slot, answer)
+        if call.throttle_ms:
+            self._mute(call.throttle_ms)
         self._flush()
         if not self._reading and self._accepting:
             asyncio.get_running_loop().call_soon(self._handle_frames)
@@ -204,6 +239,8 @@ class Connection(asyncio.BufferedProtocol):
         error = done.exception()
         self._fill(slot, done.result() if error is None else self._failed(call, error))
         self._flush()
+        if call.throttle_ms:
+            self._mute(call.throttle_ms)
         if not self._reading and self._accepting:
             self._handle_frames()
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from ottla.api.allowances import Allowances
 from ottla.api.call import Services
 from ottla.api.cluster_view import PartitionCache
 from ottla.api.fetch_sessions import FetchSessions
 from ottla.api.producer_ids import ProducerIds
 from ottla.api.registry import load_all
 from ottla.config import BrokerConfig, Endpoint
+from ottla.group.coordinator import GroupCoordinator
 from ottla.metadata.active import Controller
 from ottla.metadata.state import Listener as Advertised
 from ottla.net.admission import Admission
@@ -21,6 +23,10 @@ from ottla.storage.cleaner import Cleaner
 from ottla.storage.folder_names import TopicPartition
 from ottla.storage.worker import ProcessWorker, Worker
 from ottla.system import System
+from ottla.txn.coordinator import TransactionCoordinator
+from ottla.txn.exchange import Call, Exchange
+from ottla.txn.marking import MarkerWriter
+from ottla.txn.verifying import Verifier
 
 __all__ = ["BrokerPart"]
 
@@ -42,6 +48,8 @@ class BrokerPart:
         self._listeners = [make_listener(endpoint, config) for endpoint in config.listeners]
         self._replicas: ReplicaHost | None = None
         self._upkeep: Upkeep | None = None
+        self._groups: GroupCoordinator | None = None
+        self._transactions: TransactionCoordinator | None = None
         self._opened = False
         self._worker = make_worker()
         self._cleaning_worker = make_worker()  # its own: a producer must not wait for a segment to be rewritten
@@ -98,9 +106,37 @@ class BrokerPart:
         *,
         cluster_id: str,
         describe_quorum: Callable[[], Awaitable[QuorumState]],
-    ) -> None:
+        call: Call | None,
+    ) -> Exchange:
+        """`call` reaches other brokers; the exchange answers them."""
         assert self._upkeep is not None
         self._upkeep.start()
+        groups = self._groups = GroupCoordinator(
+            config=self._config,
+            settings=quorum.settings,
+            system=self._system,
+            feed=quorum.feed,
+            replicas=self.replicas,
+            controller=controller,
+        )
+        groups.start()
+        producer_ids = ProducerIds(controller, quorum.feed, self._config.node_id)
+        exchange = Exchange(node_id=self._config.node_id, feed=quorum.feed, call=call)
+        markers = MarkerWriter(self.replicas, marked=groups.marked)
+        exchange.write_here = markers.write_all
+        transactions = self._transactions = TransactionCoordinator(
+            config=self._config,
+            settings=quorum.settings,
+            system=self._system,
+            feed=quorum.feed,
+            replicas=self.replicas,
+            controller=controller,
+            new_producer_id=producer_ids.next,
+            exchange=exchange,
+        )
+        transactions.start()
+        allowances = Allowances(self._system.clock, quorum.settings.broker, quorum.feed.image)
+        quorum.feed.subscribe(allowances.image_moved)
         services = Services(
             node_id=self._config.node_id,
             cluster_id=cluster_id,
@@ -111,20 +147,30 @@ class BrokerPart:
             controller=controller,
             describe_quorum=describe_quorum,
             replicas=self.replicas,
-            producer_ids=ProducerIds(controller, quorum.feed, self._config.node_id),
+            producer_ids=producer_ids,
             fetch_sessions=FetchSessions(
                 sessions_max=self._config["max.incremental.fetch.session.cache.slots"], random=self._system.random
             ),
             partition_cache=PartitionCache(),
+            allowances=allowances,
+            groups=groups,
+            transactions=transactions,
+            verifier=Verifier(transactions.leader, exchange),
+            markers=markers,
         )
         admission = Admission(quorum.settings.broker)
         for listener in self._listeners:
             await listener.start(services, admission)
+        return exchange
 
     async def stop_serving(self) -> None:
         """No more clients, no more copying, no more work of one's own."""
         for listener in self._listeners:
             await listener.stop()
+        if self._transactions is not None:
+            await self._transactions.stop()
+        if self._groups is not None:
+            await self._groups.stop()
         if self._upkeep is not None:
             await self._upkeep.stop()
         if self._replicas is not None:

@@ -2,7 +2,15 @@
 
 from typing import Any
 
-from ottla.config import BROKER, TOPIC, Type, check_broker_setting, check_topic_setting, render
+from ottla.config import (
+    BROKER,
+    TOPIC,
+    Type,
+    check_broker_setting,
+    check_group_setting,
+    check_topic_setting,
+    render,
+)
 from ottla.metadata.commands import Context
 from ottla.metadata.state import ResourceType
 from ottla.replica.settings import LiveSettings
@@ -14,7 +22,7 @@ def make_context(settings: LiveSettings, **facts: Any) -> Context:
     return Context(
         default_partitions=settings.broker("num.partitions"),
         default_replication_factor=settings.broker("default.replication.factor"),
-        check_config=check_setting,
+        check_config=lambda kind, name, value: check_setting(kind, name, value, settings),
         is_list_setting=is_list,
         default_setting=default_text,
         min_insync_replicas=settings.broker("min.insync.replicas"),
@@ -23,10 +31,12 @@ def make_context(settings: LiveSettings, **facts: Any) -> Context:
     )
 
 
-def check_setting(resource_type: int, name: str, value: str) -> str | None:
+def check_setting(resource_type: int, name: str, value: str, settings: LiveSettings) -> str | None:
     """None when the value is good, otherwise the message for the client."""
     if resource_type == ResourceType.TOPIC:
         return check_topic_setting(name, value)
+    if resource_type == ResourceType.GROUP:
+        return check_group_setting(name, value, settings.broker)
     return check_broker_setting(name, value, dynamic=True)
 
 

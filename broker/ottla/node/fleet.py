@@ -9,7 +9,7 @@ from ottla.metadata.watch import BrokerWatch
 from ottla.node.quorum import QuorumPart, bracketed, seed_voters
 from ottla.raft.messages import Member
 from ottla.replica.host import ReplicaHost
-from ottla.rpc import replication
+from ottla.rpc import replication, transactions
 from ottla.rpc.channels import Channels
 from ottla.rpc.control import SERVICE, ControlService
 from ottla.rpc.forwarding import Forwarding
@@ -18,6 +18,7 @@ from ottla.rpc.operating import Operations
 from ottla.rpc.quorum import QuorumTransport
 from ottla.rpc.server import RpcServer
 from ottla.system import System
+from ottla.txn.exchange import Call, Exchange
 
 __all__ = ["FleetPart"]
 
@@ -93,6 +94,14 @@ class FleetPart:
         """When the logs are open: others may copy from this broker, and it copies from others."""
         replication.serve(self.server, replicas)
         replicas.start_following(connect=replication.connector(self.channels), controller=self.controller)
+
+    @property
+    def ask_broker(self) -> Call:
+        return transactions.caller(self.channels)
+
+    def answer_brokers(self, exchange: Exchange) -> None:
+        """Others may now ask this broker about transactions."""
+        transactions.serve(self.server, exchange)
 
     async def stop(self) -> None:
         await self._rounds.stop()

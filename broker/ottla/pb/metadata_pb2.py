@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17ottla/pb/metadata.proto\x12\x08ottla.pb\"\xd6\x04\n\x0eMetadataRecord\x12&\n\x05topic\x18\x01 \x01(\x0b\x32\x15.ottla.pb.TopicRecordH\x00\x12.\n\tpartition\x18\x02 \x01(\x0b\x32\x19.ottla.pb.PartitionRecordH\x00\x12;\n\x10partition_change\x18\x03 \x01(\x0b\x32\x1f.ottla.pb.PartitionChangeRecordH\x00\x12\x33\n\x0cremove_topic\x18\x04 \x01(\x0b\x32\x1b.ottla.pb.RemoveTopicRecordH\x00\x12(\n\x06\x63onfig\x18\x05 \x01(\x0b\x32\x16.ottla.pb.ConfigRecordH\x00\x12\x39\n\x0fregister_broker\x18\x06 \x01(\x0b\x32\x1e.ottla.pb.RegisterBrokerRecordH\x00\x12=\n\x11unregister_broker\x18\x07 \x01(\x0b\x32 .ottla.pb.UnregisterBrokerRecordH\x00\x12\x35\n\rbroker_change\x18\x08 \x01(\x0b\x32\x1c.ottla.pb.BrokerChangeRecordH\x00\x12\x35\n\rfeature_level\x18\t \x01(\x0b\x32\x1c.ottla.pb.FeatureLevelRecordH\x00\x12\x33\n\x0cproducer_ids\x18\n \x01(\x0b\x32\x1b.ottla.pb.ProducerIdsRecordH\x00\x12%\n\x05no_op\x18\x0b \x01(\x0b\x32\x14.ottla.pb.NoOpRecordH\x00\x42\x06\n\x04kindJ\x04\x08\x14\x10(\":\n\rMetadataBatch\x12)\n\x07records\x18\x01 \x03(\x0b\x32\x18.ottla.pb.MetadataRecord\"\'\n\x0bTopicRecord\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\x0c\"\xec\x01\n\x0fPartitionRecord\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\r\n\x05index\x18\x02 \x01(\x05\x12\x10\n\x08replicas\x18\x03 \x03(\x05\x12\x0b\n\x03isr\x18\x04 \x03(\x05\x12\x0e\n\x06leader\x18\x05 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x06 \x01(\x05\x12\x17\n\x0fpartition_epoch\x18\x07 \x01(\x05\x12\x0e\n\x06\x61\x64\x64ing\x18\x08 \x03(\x05\x12\x10\n\x08removing\x18\t \x03(\x05\x12\x0b\n\x03\x65lr\x18\n \x03(\x05\x12\x16\n\x0elast_known_elr\x18\x0b \x03(\x05\x12\x13\n\x0b\x64irectories\x18\x0c \x03(\x0c\"\x18\n\tBrokerIds\x12\x0b\n\x03ids\x18\x01 \x03(\x05\"\x1b\n\x0c\x44irectoryIds\x12\x0b\n\x03ids\x18\x01 \x03(\x0c\"\xe9\x02\n\x15PartitionChangeRecord\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\r\n\x05index\x18\x02 \x01(\x05\x12%\n\x08replicas\x18\x03 \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12 \n\x03isr\x18\x04 \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12\x13\n\x06leader\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12#\n\x06\x61\x64\x64ing\x18\x06 \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12%\n\x08removing\x18\x07 \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12 \n\x03\x65lr\x18\x08 \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12+\n\x0elast_known_elr\x18\t \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12+\n\x0b\x64irectories\x18\n \x01(\x0b\x32\x16.ottla.pb.DirectoryIdsB\t\n\x07_leader\"\x1f\n\x11RemoveTopicRecord\x12\n\n\x02id\x18\x01 \x01(\x0c\"g\n\x0c\x43onfigRecord\x12\x15\n\rresource_type\x18\x01 \x01(\x05\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x12\n\x05value\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x08\n\x06_value\"F\n\x08Listener\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\x12\x10\n\x08protocol\x18\x04 \x01(\t\"/\n\x0cVersionRange\x12\x0e\n\x06lowest\x18\x01 \x01(\x05\x12\x0f\n\x07highest\x18\x02 \x01(\x05\"\xfa\x02\n\x14RegisterBrokerRecord\x12\n\n\x02id\x18\x01 \x01(\x05\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x13\n\x0bincarnation\x18\x03 \x01(\x0c\x12\x11\n\x04rack\x18\x04 \x01(\tH\x00\x88\x01\x01\x12%\n\tlisteners\x18\x05 \x03(\x0b\x32\x12.ottla.pb.Listener\x12\x11\n\tgrpc_port\x18\x06 \x01(\x05\x12\x10\n\x08log_dirs\x18\x07 \x03(\x0c\x12>\n\x08\x66\x65\x61tures\x18\x08 \x03(\x0b\x32,.ottla.pb.RegisterBrokerRecord.FeaturesEntry\x12\x0e\n\x06\x66\x65nced\x18\t \x01(\x08\x12\x1e\n\x16in_controlled_shutdown\x18\n \x01(\x08\x12\x11\n\tgrpc_host\x18\x0b \x01(\t\x1aG\n\rFeaturesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.ottla.pb.VersionRange:\x02\x38\x01\x42\x07\n\x05_rack\"3\n\x16UnregisterBrokerRecord\x12\n\n\x02id\x18\x01 \x01(\x05\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\"\x8f\x01\n\x12\x42rokerChangeRecord\x12\n\n\x02id\x18\x01 \x01(\x05\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x13\n\x06\x66\x65nced\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12#\n\x16in_controlled_shutdown\x18\x04 \x01(\x08H\x01\x88\x01\x01\x42\t\n\x07_fencedB\x19\n\x17_in_controlled_shutdown\"1\n\x12\x46\x65\x61tureLevelRecord\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05level\x18\x02 \x01(\x05\"!\n\x11ProducerIdsRecord\x12\x0c\n\x04next\x18\x01 \x01(\x03\"\x0c\n\nNoOpRecord\"\\\n\x0eSnapshotHeader\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x12\n\ncluster_id\x18\x03 \x01(\t\x12\x16\n\x0e\x66\x65\x61tures_epoch\x18\x04 \x01(\x03\"g\n\x10MetadataSnapshot\x12(\n\x06header\x18\x01 \x01(\x0b\x32\x18.ottla.pb.SnapshotHeader\x12)\n\x07records\x18\x02 \x03(\x0b\x32\x18.ottla.pb.MetadataRecordb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17ottla/pb/metadata.proto\x12\x08ottla.pb\"\x91\x05\n\x0eMetadataRecord\x12&\n\x05topic\x18\x01 \x01(\x0b\x32\x15.ottla.pb.TopicRecordH\x00\x12.\n\tpartition\x18\x02 \x01(\x0b\x32\x19.ottla.pb.PartitionRecordH\x00\x12;\n\x10partition_change\x18\x03 \x01(\x0b\x32\x1f.ottla.pb.PartitionChangeRecordH\x00\x12\x33\n\x0cremove_topic\x18\x04 \x01(\x0b\x32\x1b.ottla.pb.RemoveTopicRecordH\x00\x12(\n\x06\x63onfig\x18\x05 \x01(\x0b\x32\x16.ottla.pb.ConfigRecordH\x00\x12\x39\n\x0fregister_broker\x18\x06 \x01(\x0b\x32\x1e.ottla.pb.RegisterBrokerRecordH\x00\x12=\n\x11unregister_broker\x18\x07 \x01(\x0b\x32 .ottla.pb.UnregisterBrokerRecordH\x00\x12\x35\n\rbroker_change\x18\x08 \x01(\x0b\x32\x1c.ottla.pb.BrokerChangeRecordH\x00\x12\x35\n\rfeature_level\x18\t \x01(\x0b\x32\x1c.ottla.pb.FeatureLevelRecordH\x00\x12\x33\n\x0cproducer_ids\x18\n \x01(\x0b\x32\x1b.ottla.pb.ProducerIdsRecordH\x00\x12%\n\x05no_op\x18\x0b \x01(\x0b\x32\x14.ottla.pb.NoOpRecordH\x00\x12\x33\n\x0c\x63lient_quota\x18\x1e \x01(\x0b\x32\x1b.ottla.pb.ClientQuotaRecordH\x00\x42\x06\n\x04kindJ\x04\x08\x14\x10\x1eJ\x04\x08\x1f\x10(\":\n\rMetadataBatch\x12)\n\x07records\x18\x01 \x03(\x0b\x32\x18.ottla.pb.MetadataRecord\"\'\n\x0bTopicRecord\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\x0c\"\xec\x01\n\x0fPartitionRecord\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\r\n\x05index\x18\x02 \x01(\x05\x12\x10\n\x08replicas\x18\x03 \x03(\x05\x12\x0b\n\x03isr\x18\x04 \x03(\x05\x12\x0e\n\x06leader\x18\x05 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x06 \x01(\x05\x12\x17\n\x0fpartition_epoch\x18\x07 \x01(\x05\x12\x0e\n\x06\x61\x64\x64ing\x18\x08 \x03(\x05\x12\x10\n\x08removing\x18\t \x03(\x05\x12\x0b\n\x03\x65lr\x18\n \x03(\x05\x12\x16\n\x0elast_known_elr\x18\x0b \x03(\x05\x12\x13\n\x0b\x64irectories\x18\x0c \x03(\x0c\"\x18\n\tBrokerIds\x12\x0b\n\x03ids\x18\x01 \x03(\x05\"\x1b\n\x0c\x44irectoryIds\x12\x0b\n\x03ids\x18\x01 \x03(\x0c\"\xe9\x02\n\x15PartitionChangeRecord\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\r\n\x05index\x18\x02 \x01(\x05\x12%\n\x08replicas\x18\x03 \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12 \n\x03isr\x18\x04 \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12\x13\n\x06leader\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12#\n\x06\x61\x64\x64ing\x18\x06 \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12%\n\x08removing\x18\x07 \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12 \n\x03\x65lr\x18\x08 \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12+\n\x0elast_known_elr\x18\t \x01(\x0b\x32\x13.ottla.pb.BrokerIds\x12+\n\x0b\x64irectories\x18\n \x01(\x0b\x32\x16.ottla.pb.DirectoryIdsB\t\n\x07_leader\"\x1f\n\x11RemoveTopicRecord\x12\n\n\x02id\x18\x01 \x01(\x0c\"g\n\x0c\x43onfigRecord\x12\x15\n\rresource_type\x18\x01 \x01(\x05\x12\x15\n\rresource_name\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x12\n\x05value\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\x08\n\x06_value\"F\n\x08Listener\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\x12\x10\n\x08protocol\x18\x04 \x01(\t\"/\n\x0cVersionRange\x12\x0e\n\x06lowest\x18\x01 \x01(\x05\x12\x0f\n\x07highest\x18\x02 \x01(\x05\"\xfa\x02\n\x14RegisterBrokerRecord\x12\n\n\x02id\x18\x01 \x01(\x05\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x13\n\x0bincarnation\x18\x03 \x01(\x0c\x12\x11\n\x04rack\x18\x04 \x01(\tH\x00\x88\x01\x01\x12%\n\tlisteners\x18\x05 \x03(\x0b\x32\x12.ottla.pb.Listener\x12\x11\n\tgrpc_port\x18\x06 \x01(\x05\x12\x10\n\x08log_dirs\x18\x07 \x03(\x0c\x12>\n\x08\x66\x65\x61tures\x18\x08 \x03(\x0b\x32,.ottla.pb.RegisterBrokerRecord.FeaturesEntry\x12\x0e\n\x06\x66\x65nced\x18\t \x01(\x08\x12\x1e\n\x16in_controlled_shutdown\x18\n \x01(\x08\x12\x11\n\tgrpc_host\x18\x0b \x01(\t\x1aG\n\rFeaturesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.ottla.pb.VersionRange:\x02\x38\x01\x42\x07\n\x05_rack\"3\n\x16UnregisterBrokerRecord\x12\n\n\x02id\x18\x01 \x01(\x05\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\"\x8f\x01\n\x12\x42rokerChangeRecord\x12\n\n\x02id\x18\x01 \x01(\x05\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x13\n\x06\x66\x65nced\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12#\n\x16in_controlled_shutdown\x18\x04 \x01(\x08H\x01\x88\x01\x01\x42\t\n\x07_fencedB\x19\n\x17_in_controlled_shutdown\"1\n\x12\x46\x65\x61tureLevelRecord\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05level\x18\x02 \x01(\x05\"!\n\x11ProducerIdsRecord\x12\x0c\n\x04next\x18\x01 \x01(\x03\"7\n\x0bQuotaEntity\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x11\n\x04name\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\x07\n\x05_name\"e\n\x11\x43lientQuotaRecord\x12%\n\x06\x65ntity\x18\x01 \x03(\x0b\x32\x15.ottla.pb.QuotaEntity\x12\x0b\n\x03key\x18\x02 \x01(\t\x12\x12\n\x05value\x18\x03 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_value\"\x0c\n\nNoOpRecord\"\\\n\x0eSnapshotHeader\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x12\n\ncluster_id\x18\x03 \x01(\t\x12\x16\n\x0e\x66\x65\x61tures_epoch\x18\x04 \x01(\x03\"g\n\x10MetadataSnapshot\x12(\n\x06header\x18\x01 \x01(\x0b\x32\x18.ottla.pb.SnapshotHeader\x12)\n\x07records\x18\x02 \x03(\x0b\x32\x18.ottla.pb.MetadataRecordb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,43 +34,47 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REGISTERBROKERRECORD_FEATURESENTRY']._loaded_options = None
   _globals['_REGISTERBROKERRECORD_FEATURESENTRY']._serialized_options = b'8\001'
   _globals['_METADATARECORD']._serialized_start=38
-  _globals['_METADATARECORD']._serialized_end=636
-  _globals['_METADATABATCH']._serialized_start=638
-  _globals['_METADATABATCH']._serialized_end=696
-  _globals['_TOPICRECORD']._serialized_start=698
-  _globals['_TOPICRECORD']._serialized_end=737
-  _globals['_PARTITIONRECORD']._serialized_start=740
-  _globals['_PARTITIONRECORD']._serialized_end=976
-  _globals['_BROKERIDS']._serialized_start=978
-  _globals['_BROKERIDS']._serialized_end=1002
-  _globals['_DIRECTORYIDS']._serialized_start=1004
-  _globals['_DIRECTORYIDS']._serialized_end=1031
-  _globals['_PARTITIONCHANGERECORD']._serialized_start=1034
-  _globals['_PARTITIONCHANGERECORD']._serialized_end=1395
-  _globals['_REMOVETOPICRECORD']._serialized_start=1397
-  _globals['_REMOVETOPICRECORD']._serialized_end=1428
-  _globals['_CONFIGRECORD']._serialized_start=1430
-  _globals['_CONFIGRECORD']._serialized_end=1533
-  _globals['_LISTENER']._serialized_start=1535
-  _globals['_LISTENER']._serialized_end=1605
-  _globals['_VERSIONRANGE']._serialized_start=1607
-  _globals['_VERSIONRANGE']._serialized_end=1654
-  _globals['_REGISTERBROKERRECORD']._serialized_start=1657
-  _globals['_REGISTERBROKERRECORD']._serialized_end=2035
-  _globals['_REGISTERBROKERRECORD_FEATURESENTRY']._serialized_start=1955
-  _globals['_REGISTERBROKERRECORD_FEATURESENTRY']._serialized_end=2026
-  _globals['_UNREGISTERBROKERRECORD']._serialized_start=2037
-  _globals['_UNREGISTERBROKERRECORD']._serialized_end=2088
-  _globals['_BROKERCHANGERECORD']._serialized_start=2091
-  _globals['_BROKERCHANGERECORD']._serialized_end=2234
-  _globals['_FEATURELEVELRECORD']._serialized_start=2236
-  _globals['_FEATURELEVELRECORD']._serialized_end=2285
-  _globals['_PRODUCERIDSRECORD']._serialized_start=2287
-  _globals['_PRODUCERIDSRECORD']._serialized_end=2320
-  _globals['_NOOPRECORD']._serialized_start=2322
-  _globals['_NOOPRECORD']._serialized_end=2334
-  _globals['_SNAPSHOTHEADER']._serialized_start=2336
-  _globals['_SNAPSHOTHEADER']._serialized_end=2428
-  _globals['_METADATASNAPSHOT']._serialized_start=2430
-  _globals['_METADATASNAPSHOT']._serialized_end=2533
+  _globals['_METADATARECORD']._serialized_end=695
+  _globals['_METADATABATCH']._serialized_start=697
+  _globals['_METADATABATCH']._serialized_end=755
+  _globals['_TOPICRECORD']._serialized_start=757
+  _globals['_TOPICRECORD']._serialized_end=796
+  _globals['_PARTITIONRECORD']._serialized_start=799
+  _globals['_PARTITIONRECORD']._serialized_end=1035
+  _globals['_BROKERIDS']._serialized_start=1037
+  _globals['_BROKERIDS']._serialized_end=1061
+  _globals['_DIRECTORYIDS']._serialized_start=1063
+  _globals['_DIRECTORYIDS']._serialized_end=1090
+  _globals['_PARTITIONCHANGERECORD']._serialized_start=1093
+  _globals['_PARTITIONCHANGERECORD']._serialized_end=1454
+  _globals['_REMOVETOPICRECORD']._serialized_start=1456
+  _globals['_REMOVETOPICRECORD']._serialized_end=1487
+  _globals['_CONFIGRECORD']._serialized_start=1489
+  _globals['_CONFIGRECORD']._serialized_end=1592
+  _globals['_LISTENER']._serialized_start=1594
+  _globals['_LISTENER']._serialized_end=1664
+  _globals['_VERSIONRANGE']._serialized_start=1666
+  _globals['_VERSIONRANGE']._serialized_end=1713
+  _globals['_REGISTERBROKERRECORD']._serialized_start=1716
+  _globals['_REGISTERBROKERRECORD']._serialized_end=2094
+  _globals['_REGISTERBROKERRECORD_FEATURESENTRY']._serialized_start=2014
+  _globals['_REGISTERBROKERRECORD_FEATURESENTRY']._serialized_end=2085
+  _globals['_UNREGISTERBROKERRECORD']._serialized_start=2096
+  _globals['_UNREGISTERBROKERRECORD']._serialized_end=2147
+  _globals['_BROKERCHANGERECORD']._serialized_start=2150
+  _globals['_BROKERCHANGERECORD']._serialized_end=2293
+  _globals['_FEATURELEVELRECORD']._serialized_start=2295
+  _globals['_FEATURELEVELRECORD']._serialized_end=2344
+  _globals['_PRODUCERIDSRECORD']._serialized_start=2346
+  _globals['_PRODUCERIDSRECORD']._serialized_end=2379
+  _globals['_QUOTAENTITY']._serialized_start=2381
+  _globals['_QUOTAENTITY']._serialized_end=2436
+  _globals['_CLIENTQUOTARECORD']._serialized_start=2438
+  _globals['_CLIENTQUOTARECORD']._serialized_end=2539
+  _globals['_NOOPRECORD']._serialized_start=2541
+  _globals['_NOOPRECORD']._serialized_end=2553
+  _globals['_SNAPSHOTHEADER']._serialized_start=2555
+  _globals['_SNAPSHOTHEADER']._serialized_end=2647
+  _globals['_METADATASNAPSHOT']._serialized_start=2649
+  _globals['_METADATASNAPSHOT']._serialized_end=2752
 # @@protoc_insertion_point(module_scope)

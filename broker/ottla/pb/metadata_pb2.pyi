@@ -35,6 +35,7 @@ class MetadataRecord(_message.Message):
     FEATURE_LEVEL_FIELD_NUMBER: _builtins.int
     PRODUCER_IDS_FIELD_NUMBER: _builtins.int
     NO_OP_FIELD_NUMBER: _builtins.int
+    CLIENT_QUOTA_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def topic(self) -> Global___TopicRecord: ...
     @_builtins.property
@@ -57,6 +58,8 @@ class MetadataRecord(_message.Message):
     def producer_ids(self) -> Global___ProducerIdsRecord: ...
     @_builtins.property
     def no_op(self) -> Global___NoOpRecord: ...
+    @_builtins.property
+    def client_quota(self) -> Global___ClientQuotaRecord: ...
     def __init__(
         self,
         *,
@@ -71,12 +74,13 @@ class MetadataRecord(_message.Message):
         feature_level: Global___FeatureLevelRecord | None = ...,
         producer_ids: Global___ProducerIdsRecord | None = ...,
         no_op: Global___NoOpRecord | None = ...,
+        client_quota: Global___ClientQuotaRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["broker_change", b"broker_change", "config", b"config", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_topic", b"remove_topic", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["broker_change", b"broker_change", "client_quota", b"client_quota", "config", b"config", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_topic", b"remove_topic", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_change", b"broker_change", "config", b"config", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_topic", b"remove_topic", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_change", b"broker_change", "client_quota", b"client_quota", "config", b"config", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_topic", b"remove_topic", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["topic", "partition", "partition_change", "remove_topic", "config", "register_broker", "unregister_broker", "broker_change", "feature_level", "producer_ids", "no_op"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["topic", "partition", "partition_change", "remove_topic", "config", "register_broker", "unregister_broker", "broker_change", "feature_level", "producer_ids", "no_op", "client_quota"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -560,6 +564,61 @@ class ProducerIdsRecord(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ProducerIdsRecord: _TypeAlias = ProducerIdsRecord  # noqa: Y015
+
+@_typing.final
+class QuotaEntity(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """Kafka's words: user, client-id, ip."""
+    name: _builtins.str
+    """Absent: the default of its type."""
+    def __init__(
+        self,
+        *,
+        type: _builtins.str = ...,
+        name: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "name", b"name"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "name", b"name", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
+    _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+
+Global___QuotaEntity: _TypeAlias = QuotaEntity  # noqa: Y015
+
+@_typing.final
+class ClientQuotaRecord(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTITY_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    value: _builtins.float
+    """Absent: the quota is removed."""
+    @_builtins.property
+    def entity(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuotaEntity]: ...
+    def __init__(
+        self,
+        *,
+        entity: _abc.Iterable[Global___QuotaEntity] | None = ...,
+        key: _builtins.str = ...,
+        value: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_value", b"_value", "value", b"value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_value", b"_value", "entity", b"entity", "key", b"key", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__value: _TypeAlias = _typing.Literal["value"]  # noqa: Y015
+    _WhichOneofArgType__value: _TypeAlias = _typing.Literal["_value", b"_value"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
+
+Global___ClientQuotaRecord: _TypeAlias = ClientQuotaRecord  # noqa: Y015
 
 @_typing.final
 class NoOpRecord(_message.Message):

@@ -7,15 +7,17 @@ high watermark has passed them; for a log that asks for it (`flush.messages`), o
 import asyncio
 import uuid
 from collections.abc import Callable, Coroutine
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.state import PartitionState
 from ottla.replica.commits import Commits, Told
 from ottla.replica.isr import EpochOf, LeaderView
-from ottla.storage.log import Appended, Log
+from ottla.storage.log import Appended, Log, Slice
+from ottla.storage.verification import Ticket
 from ottla.system import Buffer, System
 from ottla.wire.batch import Batch
+from ottla.wire.markers import Marker, marker_batch
 
 __all__ = ["Copy", "Partition", "Watcher"]
 
@@ -35,6 +37,8 @@ class Copy(Protocol):
     def ended(self, code: Code) -> None:
         """This broker leads the partition no longer, or in another epoch."""
 
+
+Found = TypeVar("Found")
 
 ROLE_CHANGED_BYTES = 1 << 62
 
@@ -64,6 +68,8 @@ class Partition:
         self.preparation = asyncio.Lock()
         self.preparing = 0
         """Batches that are opened before they are appended; while there are any, all others queue behind them."""
+        self.verifying: dict[int, asyncio.Task[Any]] = {}
+        """By producer: the last of its batches that wait for the coordinator's word. Others do not wait for them."""
         self.watchers: dict[Watcher, None] = {}
         self.copies: dict[int, Copy] = {}  # by the follower's broker id
         self.view: LeaderView | None = None  # None: not the leader
@@ -175,7 +181,7 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        return self.log.producers.last_stable_offset(self.high_watermark)
+        return self.log.stable_below(self.high_watermark)
 
     def follow_watermark(self, high_watermark: int) -> None:
         """As the leader says, as far as the own log reaches. What was known to be committed stays so."""
@@ -226,7 +232,9 @@ class Partition:
 
     # writing
 
-    def append(self, batch: Batch, *, acks_all: bool) -> Appended:
+    def append(
+        self, batch: Batch, *, acks_all: bool, from_client: bool = True, ticket: Ticket | None = None
+    ) -> Appended:
         """Append as the leader. Nothing of the batch is written when this raises."""
         view = self.view
         if view is None:
@@ -237,7 +245,7 @@ class Partition:
                 f"{self} has {len(view.isr)} replicas in sync, min.insync.replicas asks for {view.isr_size_min}",
             )
         try:
-            appended = self.log.append(batch, leader_epoch=self.leader_epoch)
+            appended = self.log.append(batch, leader_epoch=self.leader_epoch, from_client=from_client, ticket=ticket)
         except OSError as error:
             raise self.disk_failed(error) from error
         if appended.duplicate:
@@ -251,6 +259,15 @@ class Partition:
             for copy in self.copies.values():
                 copy.appended()
         return appended
+
+    def write_marker(self, marker: Marker) -> Appended:
+        """End a producer's transaction here, as its coordinator decided. One that comes twice does no harm.
+
+        KafkaError: INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED when a newer producer or coordinator was
+        here; anything else may pass if it is tried again.
+        """
+        batch = marker_batch(marker, now_ms=self._system.clock.wall_ms())
+        return self.append(batch, acks_all=True, from_client=False)
 
     def append_copied(self, data: Buffer) -> None:
         """Append as a follower what the leader has. Nothing is written when a batch is refused."""
@@ -276,6 +293,23 @@ class Partition:
 
     def _prepared(self, _: "asyncio.Task[None]") -> None:
         self.preparing -= 1
+
+    def in_line_of(self, producer_id: int, verifying: Coroutine[None, None, Found]) -> "asyncio.Task[Found]":
+        """Run this when the producer's earlier batches are through; it keeps its place even when its client leaves."""
+        before = self.verifying.get(producer_id)
+
+        async def after() -> Found:
+            if before is not None and not before.done():
+                await asyncio.wait([before])
+            return await verifying
+
+        task = self.verifying[producer_id] = asyncio.get_running_loop().create_task(after())
+        task.add_done_callback(lambda _: self._verified(producer_id, task))
+        return task
+
+    def _verified(self, producer_id: int, task: "asyncio.Task[Any]") -> None:
+        if self.verifying.get(producer_id) is task:
+            del self.verifying[producer_id]
 
     def committed(self, last_offset: int) -> "asyncio.Future[None] | None":
         """None when the high watermark has passed the offset, else a future for that moment."""
@@ -371,6 +405,24 @@ class Partition:
         def read() -> bytes:
             return self.log.read_cold(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
 
+        return await self._in_thread(read)
+
+    def read_slice(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice | None:
+        """The same with the aborted transactions among them."""
+        try:
+            return self.log.read_slice(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+        except OSError as error:
+            raise self.disk_failed(error) from error
+
+    async def read_slice_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice:
+        def read() -> Slice:
+            return self.log.read_slice_cold(
+                start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first
+            )
+
+        return await self._in_thread(read)
+
+    async def _in_thread(self, read: Callable[[], Found]) -> Found:
         try:
             return await self._system.threads.run(read)
         except OSError as error:

@@ -8,6 +8,7 @@ from ottla.config import (
     ConfigEntry,
     describe_broker,
     describe_defaults,
+    describe_group,
     describe_topic,
     effective_broker,
     effective_topic,
@@ -56,6 +57,9 @@ class LiveSettings:
     def describe_topic(self, topic: str, overrides: Mapping[str, str] | None = None) -> list[ConfigEntry]:
         own = self._image().config(ResourceType.TOPIC, topic) if overrides is None else overrides
         return describe_topic(self._config, self._fleet, self._own, own)
+
+    def describe_group(self, group: str) -> list[ConfigEntry]:
+        return describe_group(self._image().config(ResourceType.GROUP, group), self.broker)
 
     def describe_broker(self) -> list[ConfigEntry]:
         return describe_broker(self._config, self._fleet, self._own)

@@ -8,6 +8,7 @@ from ottla.storage.producers import end_marker
 from ottla.storage.rolling import must_roll
 from ottla.storage.segment import RELATIVE_OFFSET_MAX
 from ottla.storage.settings import LogSettings
+from ottla.storage.verification import Ticket
 from ottla.system import Buffer
 from ottla.wire.batch import HEADER_BYTES, OVERHEAD_BYTES, STAMP_BYTES, Batch, crc_matches, iterate, stamp
 from ottla.wire.batch import stamp_append_time as stamp_time
@@ -31,21 +32,25 @@ class Appended(NamedTuple):
     must_flush: bool
 
 
-def append(log: "Log", batch: Batch, *, leader_epoch: int, from_client: bool) -> Appended:
+def append(log: "Log", batch: Batch, *, leader_epoch: int, from_client: bool, ticket: Ticket | None = None) -> Appended:
     settings = log.settings
     size = batch.length + OVERHEAD_BYTES
     base_offset = log.end_offset
     now_ms = log.clock.wall_ms()
-    _check_size(log, size)
     if from_client:
+        _check_size(log, size)
         _check_timestamps(batch, settings, now_ms)
+    elif not batch.is_control:  # a marker must get in, however small a topic's batches have to be
+        _check_size(log, size)
     if batch.producer_id >= 0:
-        if batch.is_control and (marker := end_marker(batch)):
-            log.producers.check_marker(batch, marker)
         earlier = log.producers.check(batch, offset=base_offset, from_client=from_client)
         if earlier is not None:
             _, _, first, last, timestamp = earlier
             return Appended(first, last, timestamp, log.start_offset, True, False)
+        if batch.is_control and (marker := end_marker(batch)):
+            log.producers.check_marker(batch, marker)
+        elif batch.is_transactional:
+            log.producers.require_verified(batch, ticket)
     if settings.append_time:
         max_timestamp = append_time = now_ms
         head = stamp_time(batch, base_offset=base_offset, leader_epoch=leader_epoch, now_ms=now_ms)
@@ -68,7 +73,7 @@ def append(log: "Log", batch: Batch, *, leader_epoch: int, from_client: bool) ->
     log.end_offset = last_offset + 1
     if leader_epoch != log.epochs.latest:
         log.epochs.assign(leader_epoch, base_offset)
-    log.producers.update(batch, base_offset=base_offset, timestamp=max_timestamp)
+    log.take_note(batch, base_offset=base_offset, timestamp=max_timestamp)
     must_flush = last_offset + 1 - log.flushed_offset >= settings.flush_messages
     return Appended(base_offset, last_offset, append_time, log.start_offset, False, must_flush)
 
@@ -176,4 +181,4 @@ def _append_run(log: "Log", run: list[Batch]) -> None:
     for batch in run:
         if batch.leader_epoch > log.epochs.latest:
             log.epochs.assign(batch.leader_epoch, batch.base_offset)
-        log.producers.update(batch, base_offset=batch.base_offset, timestamp=batch.max_timestamp)
+        log.take_note(batch, base_offset=batch.base_offset, timestamp=batch.max_timestamp)

@@ -16,14 +16,16 @@ from ottla.storage.append import Appended
 from ottla.storage.epochs import EPOCHS_FILE, LeaderEpochs
 from ottla.storage.files import FileCache
 from ottla.storage.producers import Producers
+from ottla.storage.read import Slice
 from ottla.storage.segment import Segment
 from ottla.storage.segment_files import sync_path
 from ottla.storage.settings import LogSettings
 from ottla.storage.timestamps import TimestampOffset
+from ottla.storage.verification import Ticket
 from ottla.system import Buffer, System
 from ottla.wire.batch import Batch
 
-__all__ = ["Appended", "Log", "TimestampOffset"]
+__all__ = ["Appended", "Log", "Slice", "TimestampOffset"]
 
 INDEXES_KEPT_MAX = 4  # of sealed segments, per log: readers of old data come back to the same few
 
@@ -83,14 +85,23 @@ class Log:
 
     @property
     def last_stable_offset(self) -> int:
-        """As if all were replicated; `producers.last_stable_offset` takes the true high watermark."""
-        return self.producers.last_stable_offset(self.end_offset)
+        """As if all were replicated."""
+        return self.stable_below(self.end_offset)
+
+    def stable_below(self, high_watermark: int) -> int:
+        """The last stable offset. Never before the log's start: an open transaction's first records may be deleted."""
+        return max(self.producers.last_stable_offset(high_watermark), min(self.start_offset, high_watermark))
 
     # Appending and reading
 
-    def append(self, batch: Batch, *, leader_epoch: int, from_client: bool = True) -> Appended:
-        """Append a checked batch as leader. A refused or failed one (KafkaError, OSError) leaves nothing behind."""
-        return append.append(self, batch, leader_epoch=leader_epoch, from_client=from_client)
+    def append(
+        self, batch: Batch, *, leader_epoch: int, from_client: bool = True, ticket: Ticket | None = None
+    ) -> Appended:
+        """Append a checked batch as leader. A refused or failed one (KafkaError, OSError) leaves nothing behind.
+
+        The first batch of a transaction needs the `ticket` with which its transaction was verified.
+        """
+        return append.append(self, batch, leader_epoch=leader_epoch, from_client=from_client, ticket=ticket)
 
     def append_replicated(self, data: Buffer, *, leader_epoch: int) -> None:
         """Append batches as the leader of this epoch has them; offsets and epochs must not go back.
@@ -105,9 +116,17 @@ class Log:
         At most `size_bytes_max`, save that `whole_first` gives the first batch in any case. OFFSET_OUT_OF_RANGE. None
         when the disk would have to be asked: then call `read_cold` with the same arguments in a thread.
         """
-        return read.read(self, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+        found = read.read(self, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+        return None if found is None else found.data
 
     def read_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes:
+        return self.read_slice_cold(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first).data
+
+    def read_slice(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice | None:
+        """The same as `read`, with the aborted transactions that such a reader must leave out."""
+        return read.read(self, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+
+    def read_slice_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice:
         return read.read_cold(self, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
@@ -117,6 +136,13 @@ class Log:
     def max_timestamp(self) -> TimestampOffset | None:
         """The record with the largest timestamp. Blocking."""
         return timestamps.max_timestamp(self)
+
+    def take_note(self, batch: Batch, *, base_offset: int, timestamp: int) -> None:
+        """The producers learn of a batch that was appended to the active segment."""
+        ended = self.producers.update(batch, base_offset=base_offset, timestamp=timestamp)
+        if ended is not None and ended.aborted:
+            self._folder_changed = True
+            self.active.note_aborted(ended.for_index())
 
     def segments_from(self, offset: int) -> Sequence[Segment]:
         """The segment that holds this offset and those after it."""

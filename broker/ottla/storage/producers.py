@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.errors import Code, KafkaError
+from ottla.storage.aborted_index import AbortedTransaction
+from ottla.storage.verification import Ticket, Verifications
 from ottla.wire.batch import SEQUENCE_MAX, Batch
+from ottla.wire.markers import Marker
 from ottla.wire.records import iterate
 
 __all__ = ["CompletedTransaction", "EndMarker", "Producer", "Producers", "Written", "end_marker"]
@@ -43,6 +46,9 @@ class CompletedTransaction(NamedTuple):
     last_offset: int
     aborted: bool
     last_stable_offset: int
+
+    def for_index(self) -> AbortedTransaction:
+        return AbortedTransaction(self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset)
 
 
 class Producer:
@@ -83,6 +89,7 @@ class Producers:
         self.partition = partition
         self.by_id: dict[int, Producer] = {}
         self.end_offset = 0
+        self.verifications = Verifications(partition)
         self._open: dict[int, int] = {}  # first offset → producer id, ascending since logs only grow
         self._ended: list[_Ended] = []
 
@@ -146,12 +153,24 @@ class Producers:
                 f"{marker.coordinator_epoch} (zombie), {producer.coordinator_epoch} (current)",
             )
 
+    def refuse_late(self, marker: Marker) -> None:
+        """For markers whose epoch is above that of the records they decide: one that finds records of its own epoch, or
+        a later one, was sent for an earlier transaction."""
+        producer = self.by_id.get(marker.producer_id)
+        if producer is not None and producer.transaction_start >= 0 and producer.epoch >= marker.epoch:
+            raise KafkaError(
+                Code.invalid_producer_epoch,
+                f"A marker of epoch {marker.epoch} for producer {marker.producer_id} in {self.partition} is late: "
+                f"a transaction of epoch {producer.epoch} is open",
+            )
+
     def update(self, batch: Batch, *, base_offset: int, timestamp: int) -> CompletedTransaction | None:
         """Take note of a batch that now stands in the log at `base_offset`."""
         last_offset = base_offset + batch.last_offset_delta
         self.end_offset = last_offset + 1
         if batch.producer_id < 0:
             return None
+        self.verifications.clear(batch.producer_id)
         producer = self.by_id.get(batch.producer_id)
         if producer is None:
             producer = self.by_id[batch.producer_id] = Producer(batch.producer_id)
@@ -180,6 +199,16 @@ class Producers:
         stable = next(iter(self._open), offset + 1)
         return CompletedTransaction(producer.id, first, offset, not marker.commit, stable)
 
+    def in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether this epoch of the producer has records here that are not decided."""
+        producer = self.by_id.get(producer_id)
+        return producer is not None and producer.transaction_start >= 0 and producer.epoch == epoch
+
+    def require_verified(self, batch: Batch, ticket: Ticket | None) -> None:
+        """Refuse a transactional batch unless its transaction is open here or the coordinator has vouched for it."""
+        if not self.in_transaction(batch.producer_id, batch.producer_epoch):
+            self.verifications.require(batch, ticket, producer_is_known=batch.producer_id in self.by_id)
+
     def last_stable_offset(self, high_watermark: int) -> int:
         """Below it every transaction is decided, and its marker replicated."""
         if not self._open and not self._ended:
@@ -187,14 +216,14 @@ class Producers:
         if self._ended:
             self._ended = [ended for ended in self._ended if ended.last_offset >= high_watermark]
         unstable = [ended.first_offset for ended in self._ended]
-        unstable.extend(list(self._open)[:1])
-        return min(min(unstable, default=high_watermark), high_watermark)
+        return min(next(iter(self._open), high_watermark), high_watermark, *unstable)
 
     def expire(self, now_ms: int, expiry_ms: int) -> None:
         """Forget producers that were silent for so long, unless a transaction of theirs is open."""
         for producer in list(self.by_id.values()):
             if producer.transaction_start < 0 and now_ms - producer.last_timestamp >= expiry_ms:
                 del self.by_id[producer.id]
+        self.verifications.expire(now_ms, expiry_ms)
 
     def reset(self, producers: list[Producer], *, end_offset: int) -> None:
         """Start from these, as they were at `end_offset`."""

@@ -1,6 +1,7 @@
 """Reading slices of whole batches. On the loop as long as the pages are in memory, otherwise in a thread."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import Code, KafkaError
 from ottla.storage.scan import Reader, scan
@@ -10,11 +11,21 @@ from ottla.system import File
 if TYPE_CHECKING:
     from ottla.storage.log import Log
 
-__all__ = ["Cold", "read", "read_cold"]
+__all__ = ["Cold", "Slice", "read", "read_cold"]
 
 
 class Cold(Exception):
     """The disk would have to be asked."""
+
+
+class Slice(NamedTuple):
+    """Whole batches, and the aborted transactions among them: (producer id, first offset), by their first offsets."""
+
+    data: bytes
+    aborted: Sequence[tuple[int, int]]
+
+
+NOTHING = Slice(b"", ())
 
 
 class HotReader:
@@ -32,14 +43,14 @@ class HotReader:
         return data
 
 
-def read(log: "Log", *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes | None:
+def read(log: "Log", *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice | None:
     try:
         return _read(log, start, min(end, log.end_offset), size_bytes_max, whole_first, hot=True)
     except Cold:
         return None
 
 
-def read_cold(log: "Log", *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes:
+def read_cold(log: "Log", *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice:
     """A segment may be deleted meanwhile: then the question is asked again of those that are left."""
     while True:
         segments = log.segments
@@ -50,7 +61,7 @@ def read_cold(log: "Log", *, start: int, end: int, size_bytes_max: int, whole_fi
                 raise
 
 
-def _read(log: "Log", start: int, end: int, size_max: int, whole_first: bool, *, hot: bool) -> bytes:
+def _read(log: "Log", start: int, end: int, size_max: int, whole_first: bool, *, hot: bool) -> Slice:
     if not log.start_offset <= start <= log.end_offset:
         raise KafkaError(
             Code.offset_out_of_range,
@@ -58,18 +69,33 @@ def _read(log: "Log", start: int, end: int, size_max: int, whole_first: bool, *,
             f"in the range {log.start_offset} to {log.end_offset}.",
         )
     if start >= end:
-        return b""
-    for segment in log.segments_from(start):
-        data = _slice(log, segment, start, end, size_max, whole_first, hot=hot)
-        if data is not None:
-            return data
-    return b""
+        return NOTHING
+    segments = log.segments_from(start)  # the aborted are looked up in these too: cleaning may replace them meanwhile
+    for number, segment in enumerate(segments):
+        found = _slice(log, segment, start, end, size_max, whole_first, hot=hot)
+        if found is not None:
+            data, stop_offset = found
+            return Slice(data, _aborted(segments[number:], start, stop_offset) if data else ())
+    return NOTHING
+
+
+def _aborted(segments: Sequence[Segment], start: int, stop: int) -> list[tuple[int, int]]:
+    """A marker may lie in a later segment than the records."""
+    found: list[tuple[int, int]] = []
+    for segment in segments:
+        if not len(segment.aborted):
+            continue
+        some, complete = segment.aborted.overlapping(start, stop)
+        found += some
+        if complete:
+            break
+    return sorted(found, key=lambda one: one[1]) if found else found
 
 
 def _slice(
     log: "Log", segment: Segment, start: int, end: int, size_max: int, whole_first: bool, *, hot: bool
-) -> bytes | None:
-    """None when the segment has no batch that ends at or beyond `start`."""
+) -> tuple[bytes, int] | None:
+    """The batches and the offset behind them; None when the segment has no batch that ends at or beyond `start`."""
     size = segment.size  # before next_offset: see Segment._note
     next_offset = segment.next_offset
     if segment.index is None:
@@ -93,10 +119,10 @@ def _slice(
     if stop - position > size_max:
         stop, stop_offset = _cut(segment, position, stop, size_max, whole_first, reader)
     if stop <= position:
-        return b""
+        return b"", start
     data = reader.read(position, stop - position)
     segment.hint(stop_offset, stop)
-    return data
+    return data, stop_offset
 
 
 def _position(segment: Segment, offset: int, reader: Reader) -> int | None:

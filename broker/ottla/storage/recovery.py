@@ -1,11 +1,12 @@
 """Opening a log: leftovers of interrupted work, verification after an unclean stop, producers and epochs. Blocking."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from ottla.storage import names, retention, snapshots
 from ottla.storage.epochs import LeaderEpochs
+from ottla.storage.producers import CompletedTransaction
 from ottla.storage.segment import Segment
 from ottla.wire.batch import Batch
 
@@ -23,11 +24,13 @@ def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> Non
     bases = _segment_bases(log, found)
     _load_epochs(log)
     log.segments = tuple(_open_segments(log, bases, flushed_to=None if clean else recovery_point))
+    verified_from = None if clean else _first_verified(log.segments, recovery_point)
     if log.segments and log.segments[-1].next_offset < log_start:  # all of it was deleted already
         retention.doom(log, log.segments)
         log.segments = ()
     if not log.segments:
         log.segments = (log.new_segment(log_start),)
+        verified_from = None
     log.active = log.segments[-1]
     log.end_offset = log.active.next_offset
     log.start_offset = max(log_start, log.segments[0].base_offset)
@@ -37,7 +40,10 @@ def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> Non
     log.epochs.truncate_end(log.end_offset)
     log.epochs.truncate_start(log.start_offset)
     _remove_stray_snapshots(log, found)
-    rebuild_producers(log)
+    if verified_from is None:
+        rebuild_producers(log)
+    else:
+        _rebuild_aborted(log, verified_from)
 
 
 def _finish_swaps(log: "Log", found: Sequence[str]) -> Sequence[str]:
@@ -100,6 +106,11 @@ def _open_segments(log: "Log", bases: Sequence[int], *, flushed_to: int | None) 
     return sound
 
 
+def _first_verified(segments: Sequence[Segment], recovery_point: int) -> int | None:
+    """Where the segments begin that were not trusted."""
+    return next((s.base_offset for s in segments if s is segments[-1] or s.next_offset > recovery_point), None)
+
+
 def _verify(log: "Log", segment: Segment, next_base: int | None) -> bool:
     """Rebuild from the data; False when a tail had to be cut off, or is missing."""
 
@@ -145,14 +156,38 @@ def _remove_stray_snapshots(log: "Log", found: Sequence[str]) -> None:
 
 def rebuild_producers(log: "Log") -> None:
     """Go back to the newest snapshot inside the log and take note of every batch after it."""
-    found = snapshots.read_newest(log.disk, log.folder, start=log.start_offset, end=log.end_offset)
+    for _ in _replay(log, snapshots_to=log.end_offset):
+        pass
+
+
+def _rebuild_aborted(log: "Log", verified_from: int) -> None:
+    """The same from further back, for the aborted transactions and snapshots of the segments that were verified."""
+    for segment, ended in _replay(log, snapshots_to=verified_from):
+        if segment.base_offset < verified_from:
+            continue
+        if ended is None:
+            log.producers.end_offset = segment.base_offset
+            log.write_snapshot()
+        elif ended.aborted:
+            segment.aborted.append(ended.for_index())
+    for segment in log.segments:
+        if segment.base_offset >= verified_from:
+            segment.write_aborted()
+
+
+def _replay(log: "Log", *, snapshots_to: int) -> Iterator[tuple[Segment, CompletedTransaction | None]]:
+    """Each segment as it begins, and each transaction that ended in it, while the producers are brought to the end."""
+    found = snapshots.read_newest(log.disk, log.folder, start=log.start_offset, end=snapshots_to)
     offset, producers = found or (log.start_offset, [])
     log.snapshot_offset = offset
     log.producers.reset(producers, end_offset=offset)
     log.producers.expire(log.clock.wall_ms(), log.settings.producer_expiry_ms)
     for segment in log.segments_from(offset):
+        yield segment, None
         start = segment.position_of(offset) if offset < log.end_offset else None
         for _, batch in segment.batches(start[1]) if start else ():
             if batch.base_offset >= offset:
-                log.producers.update(batch, base_offset=batch.base_offset, timestamp=batch.max_timestamp)
+                ended = log.producers.update(batch, base_offset=batch.base_offset, timestamp=batch.max_timestamp)
+                if ended is not None:
+                    yield segment, ended
     log.producers.end_offset = log.end_offset

@@ -8,6 +8,7 @@ grow.
 from collections.abc import Callable, Iterator, Sequence
 
 from ottla.storage import names
+from ottla.storage.aborted_index import AbortedIndex
 from ottla.storage.files import FileCache, OpenFile
 from ottla.storage.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from ottla.storage.scan import Reader, scan
@@ -130,10 +131,11 @@ class Segment(SegmentFiles):
         """Learn everything from the .log file alone, up to the first byte that is not of a sound batch. Blocking.
 
         `verify` checks every CRC too; it does not cover offsets, but they ascend and stay `below` the next segment's.
-        The number of bytes left over. `write_indexes` replaces the index files.
+        The number of bytes left over. `write_indexes` replaces the index files; who was aborted is not known yet.
         """
         index, times = OffsetIndex(self.path(names.INDEX)), TimeIndex(self.path(names.TIME_INDEX))
         self.index, self.times, self.hints = index, times, {}
+        self.aborted = AbortedIndex()
         self.size = self.unindexed_bytes = 0
         self.next_offset = self._max_timestamp_offset = self.base_offset
         self._max_timestamp, self._first_timestamp = NO_TIMESTAMP, None
@@ -155,6 +157,7 @@ class Segment(SegmentFiles):
     def adopt(self, *, next_offset: int | None) -> None:
         """Take over files that a clean stop or a flush left sound; the next offset is read when not told. Blocking."""
         self.size = self.opened().file.size()
+        self.load_aborted()
         self.sealed = next_offset is not None
         self.next_offset = self.base_offset if next_offset is None else next_offset
         if self.sealed or self.size:
@@ -184,6 +187,7 @@ class Segment(SegmentFiles):
             self.size, self.next_offset = position, min(offset, base)
             index.truncate(self.disk, position)
             times.truncate(self.disk, self.next_offset - self.base_offset)
+            self.cut_aborted(self.next_offset)
         self.sealed = False
         self.unindexed_bytes = 0
         self._max_timestamp = None

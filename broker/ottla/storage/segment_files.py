@@ -1,6 +1,7 @@
 """The files of one segment: their names, their handle, their life and death."""
 
-from ottla.storage import names
+from ottla.storage import aborted_index, names
+from ottla.storage.aborted_index import AbortedIndex, AbortedTransaction
 from ottla.storage.files import FileCache, Handle, OpenFile
 from ottla.system import Disk
 
@@ -12,7 +13,7 @@ FILE_KINDS = (names.LOG, names.INDEX, names.TIME_INDEX, names.TXN_INDEX)
 class SegmentFiles:
     """`<base offset>.log` and its companions. `sealed`: nothing is appended any more, the index files are complete."""
 
-    __slots__ = ("base_offset", "files", "folder", "handle", "sealed", "suffix")
+    __slots__ = ("aborted", "base_offset", "files", "folder", "handle", "sealed", "suffix")
 
     def __init__(self, folder: str, base_offset: int, *, files: FileCache, suffix: str) -> None:
         self.folder = folder
@@ -20,6 +21,7 @@ class SegmentFiles:
         self.files = files
         self.suffix = suffix
         self.sealed = False
+        self.aborted = AbortedIndex()
         self.handle = Handle(self.path(names.LOG))
 
     @property
@@ -43,9 +45,40 @@ class SegmentFiles:
     def sync(self) -> None:
         """Make the data durable, and the indexes of a sealed segment. Any thread; never again after an OSError."""
         self.opened().file.sync()
-        if self.sealed:
-            for kind in (names.INDEX, names.TIME_INDEX):
-                sync_path(self.disk, self.path(kind))
+        for kind in (names.INDEX, names.TIME_INDEX) if self.sealed else ():
+            sync_path(self.disk, self.path(kind))
+        if len(self.aborted):
+            sync_path(self.disk, self.path(names.TXN_INDEX))
+
+    # aborted transactions whose markers are in this segment
+
+    def load_aborted(self) -> None:
+        self.aborted = AbortedIndex(aborted_index.read(self.disk, self.path(names.TXN_INDEX)))
+
+    def note_aborted(self, one: AbortedTransaction) -> None:
+        """A marker of this segment aborted it."""
+        self.aborted.append(one)
+        file = self.disk.open(self.path(names.TXN_INDEX), create=True)
+        try:
+            file.append([aborted_index.encode([one])])
+        finally:
+            file.close()
+
+    def cut_aborted(self, offset: int) -> None:
+        """Markers from `offset` on are gone."""
+        if self.aborted.truncate(offset):
+            self.write_aborted()
+
+    def write_aborted(self) -> None:
+        """The file anew, not durably; none when there is nothing to write."""
+        path = self.path(names.TXN_INDEX)
+        self.disk.remove(path)
+        if len(self.aborted):
+            file = self.disk.open(path, create=True)
+            try:
+                file.append([aborted_index.encode(self.aborted)])
+            finally:
+                file.close()
 
     def rename(self, suffix: str) -> None:
         """Give all files another suffix. Files that are open stay usable."""

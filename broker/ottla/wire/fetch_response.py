@@ -41,10 +41,10 @@ class Fetched:
 Topics = Sequence[tuple[str | bytes, Sequence[Fetched]]]
 
 
-def encode(version: int, *, error_code: int, session_id: int, topics: Topics) -> list[Buffer]:
+def encode(version: int, *, error_code: int, session_id: int, topics: Topics, throttle_ms: int = 0) -> list[Buffer]:
     """The body as parts; a topic is named by its raw id from version 13 on."""
     flexible = version >= 12
-    head = TOP.pack(0, error_code, session_id) if version >= 7 else INT32(0)
+    head = TOP.pack(throttle_ms, error_code, session_id) if version >= 7 else INT32(throttle_ms)
     parts: list[Buffer] = [head + array_head(len(topics), flexible=flexible)]
     for topic, answers in topics:
         name = topic if isinstance(topic, bytes) else text(topic, flexible=flexible)

@@ -77,11 +77,13 @@ def encode_topic(
     return b"".join(parts)
 
 
-def response(version: int, head: MetadataHead, topics: Sequence[bytes], *, error_code: int = 0) -> list[Buffer]:
+def response(
+    version: int, head: MetadataHead, topics: Sequence[bytes], *, error_code: int = 0, throttle_ms: int = 0
+) -> list[Buffer]:
     flexible = version >= 9
     parts: list[Buffer] = []
     if version >= 3:
-        parts.append(INT32(0))
+        parts.append(INT32(throttle_ms))
     parts.append(_brokers(version, head.brokers))
     if version >= 2:
         parts.append(text(head.cluster_id, flexible=flexible))

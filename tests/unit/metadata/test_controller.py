@@ -360,7 +360,7 @@ def test_an_unchanged_broker_setting_is_written_again() -> None:
         ("metadata.version", 26, 1, "Can't downgrade the version of this feature without setting the upgrade type"),
         ("metadata.version", 20, 2, "Invalid metadata.version 20. Refusing to perform the requested downgrade"),
         ("metadata.version", 20, 3, "Unsafe metadata downgrade is not supported in this version."),
-        ("transaction.version", 2, 1, "Local controller 0 does not support this feature."),
+        ("transaction.version", 3, 1, "Local controller 0 only supports versions 0-2"),
         ("no.such.feature", 1, 1, "Local controller 0 does not support this feature."),
         ("metadata.version", -1, 1, "A feature version cannot be less than 0."),
         ("metadata.version", 27, 7, "The controller does not support the given upgrade type."),
@@ -378,7 +378,7 @@ def test_features_change_with_their_epoch() -> None:
     fleet.ask(ask.UpdateFeatures([("metadata.version", 26, 2)], validate_only=True))
     assert fleet.image.features["metadata.version"] == 27
     fleet.ask(ask.UpdateFeatures([("metadata.version", 26, 2), ("eligible.leader.replicas.version", 0, 2)]))
-    assert fleet.image.features == {"metadata.version": 26}
+    assert fleet.image.features == {"metadata.version": 26, "group.version": 1, "transaction.version": 2}
     assert fleet.image.features_epoch == fleet.image.version
 
 

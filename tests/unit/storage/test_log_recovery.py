@@ -10,7 +10,7 @@ from ottla.errors import KafkaError
 from ottla.storage.files import FileCache
 from ottla.system import RealDisk
 from ottla.wire.batch import crc_matches
-from support.logs import fill, make_batch, make_marker, open_log, read_all, system_at
+from support.logs import append_verified, fill, make_batch, make_marker, open_log, read_all, system_at
 
 SIZE = make_batch(3).size
 
@@ -233,7 +233,7 @@ def test_a_log_that_ends_before_its_start_begins_anew_there(tmp_path):
 def test_an_open_transaction_is_found_again(tmp_path):
     log = open_log(tmp_path)
     fill(log, 1)
-    log.append(make_batch(2, producer=(9, 0, 0), transactional=True), leader_epoch=0)
+    append_verified(log, make_batch(2, producer=(9, 0, 0), transactional=True))
     fill(log, 1)
     crash(log)
     for clean in (False, True):

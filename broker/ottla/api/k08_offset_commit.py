@@ -1,0 +1,89 @@
+"""OffsetCommit: where a group will go on reading.
+
+v2-4 time of retention · v5 without it (KIP-211) · v6 leader epochs (KIP-320) · v7 static members (KIP-345) · v8
+flexible · v9 member epochs of KIP-848.
+"""
+
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.errors import Code, KafkaError
+from ottla.group.committing import Commit, check_commit
+from ottla.group.effects import Record
+from ottla.group.offset_records import INT32, NO_EXPIRY, CommittedOffset, offset_key_head, offset_value
+from ottla.wire.offset_commit import CommitRequest, PartitionCommit, encode, read_flexible
+
+NONE, UNKNOWN, TOO_LARGE = (
+    int(Code.none),
+    int(Code.unknown_topic_or_partition),
+    int(Code.offset_metadata_too_large),
+)
+Results = list[tuple[str, list[tuple[int, int]]]]
+
+
+@api(key=8, versions=(2, 9), readers={8: read_flexible, 9: read_flexible})
+def offset_commit(request: Any, call: Call) -> Answer | Awaitable[Answer]:
+    asked = request if isinstance(request, CommitRequest) else _plain(request)
+    entries, records, results = _sorted_out(asked, call)
+    if not entries:
+        return _reply(call, results, Code.none)
+    try:
+        shard = call.node.groups.shard_of(asked.group_id)
+        check_commit(shard, asked, call.version)
+    except KafkaError as error:
+        return _reply(call, results, error.code)
+    return Commit(shard, asked.group_id, entries, partial(_reply, call, results)).begin(records)
+
+
+def _plain(request: Any) -> CommitRequest:
+    """A request of an older version in the shape of the hand-made reader."""
+    return CommitRequest(
+        request.group_id,
+        request.generation_id_or_member_epoch,
+        request.member_id,
+        request.group_instance_id,
+        [(topic.name, [_partition(one) for one in topic.partitions]) for topic in request.topics],
+        getattr(request, "retention_time", -1),
+    )
+
+
+def _partition(one: Any) -> PartitionCommit:
+    return one.partition_index, one.committed_offset, one.committed_leader_epoch, one.committed_metadata
+
+
+def _sorted_out(
+    request: CommitRequest, call: Call
+) -> tuple[list[tuple[str, int, CommittedOffset]], list[Record], Results]:
+    """What can be committed, its records, and the code of every partition if all goes well."""
+    topics, now_ms = call.node.image.topics, call.node.system.clock.wall_ms()
+    expires_ms = NO_EXPIRY if request.retention_time < 0 else now_ms + request.retention_time
+    entries: list[tuple[str, int, CommittedOffset]] = []
+    records: list[Record] = []
+    results: Results = []
+    for name, partitions in request.topics:
+        known = topics.get(name)
+        count = 0 if known is None else len(known.partitions)
+        head = offset_key_head(request.group_id, name)
+        lines: list[tuple[int, int]] = []
+        for index, offset, leader_epoch, metadata in partitions:
+            if not 0 <= index < count:
+                lines.append((index, UNKNOWN))
+            elif metadata and len(metadata) > call.node.settings.broker("offset.metadata.max.bytes"):
+                lines.append((index, TOO_LARGE))
+            else:
+                committed = CommittedOffset(offset, leader_epoch, metadata or "", now_ms, expires_ms)
+                entries.append((name, index, committed))
+                records.append((head + INT32(index), offset_value(committed)))
+                lines.append((index, NONE))
+        results.append((name, lines))
+    return entries, records, results
+
+
+def _reply(call: Call, results: Results, code: Code) -> Answer:
+    """`code` is told for every partition that has no trouble of its own."""
+    if code is not Code.none:
+        results = [(name, [(index, own or int(code)) for index, own in lines]) for name, lines in results]
+    return call.frame(encode(call.version, results))

@@ -1,0 +1,70 @@
+"""JoinGroup: a member comes, and is answered when its group has come together.
+
+v1 rebalance timeout · v4 a new member is given an id first (KIP-394) · v5 static members (KIP-345) · v6 flexible · v7
+protocol type · v8 reason (KIP-800) · v9 a returning leader may skip the assignment (KIP-814).
+"""
+
+import asyncio
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.errors import Code, KafkaError
+from ottla.group.classic_member import Join, Joined
+
+NULL_PROTOCOL_SINCE = 7
+
+
+@api(key=11, versions=(0, 9))
+async def join_group(request: Any, call: Call) -> Answer:
+    try:
+        joined = await _join(request, call)
+    except KafkaError as error:
+        joined = Joined(error.code, member_id=request.member_id)
+    return _reply(joined, call)
+
+
+async def _join(request: Any, call: Call) -> Joined:
+    shard = call.node.groups.shard_of(request.group_id)
+    setting = call.node.settings.broker
+    shortest, longest = setting("group.min.session.timeout.ms"), setting("group.max.session.timeout.ms")
+    if not shortest <= request.session_timeout <= longest:
+        raise KafkaError(Code.invalid_session_timeout)
+    answer: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
+    group = shard.group_to_join(request.group_id, is_new_member=not request.member_id)
+    shard.perform(group, group.join(_request(request, call), answer, shard.clock.monotonic()))
+    return await answer
+
+
+def _request(request: Any, call: Call) -> Join:
+    rebalance_ms = request.session_timeout if request.rebalance_timeout < 0 else request.rebalance_timeout
+    return Join(
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        client_id=call.client_id or "",
+        client_host=f"/{call.host}",
+        session_timeout_ms=request.session_timeout,
+        rebalance_timeout_ms=rebalance_ms,
+        protocol_type=request.protocol_type,
+        protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+        needs_known_id=call.version >= 4,
+        may_skip_assignment=call.version >= 9,
+        reason=request.reason,
+    )
+
+
+def _reply(joined: Joined, call: Call) -> Answer:
+    no_protocol = None if call.version >= NULL_PROTOCOL_SINCE else ""
+    return call.reply(
+        error_code=joined.code,
+        generation_id=joined.generation,
+        protocol_type=joined.protocol_type,
+        protocol_name=joined.protocol_name if joined.protocol_name is not None else no_protocol,
+        leader=joined.leader,
+        skip_assignment=joined.skip_assignment,
+        member_id=joined.member_id,
+        members=[
+            {"member_id": member_id, "group_instance_id": instance_id, "metadata": metadata}
+            for member_id, instance_id, metadata in joined.members
+        ],
+    )

@@ -1,0 +1,44 @@
+"""SyncGroup: the leader brings the assignment, every member is answered with its share.
+
+v3 static members (KIP-345) · v4 flexible · v5 protocol type and name (KIP-559).
+"""
+
+import asyncio
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.errors import Code, KafkaError
+from ottla.group.classic_member import Sync, Synced
+
+PROTOCOL_SINCE = 5
+
+
+@api(key=14, versions=(0, 5))
+async def sync_group(request: Any, call: Call) -> Answer:
+    if call.version >= PROTOCOL_SINCE and not (request.protocol_type and request.protocol_name):
+        raise KafkaError(Code.inconsistent_group_protocol)
+    shard = call.node.groups.shard_of(request.group_id)
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        raise KafkaError(Code.unknown_member_id)
+    answer: asyncio.Future[Synced] = asyncio.get_running_loop().create_future()
+    shard.perform(group, group.sync(_request(request), answer, shard.clock.monotonic()))
+    synced = await answer
+    return call.reply(
+        error_code=synced.code,
+        protocol_type=synced.protocol_type,
+        protocol_name=synced.protocol_name,
+        assignment=synced.assignment,
+    )
+
+
+def _request(request: Any) -> Sync:
+    return Sync(
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        generation=request.generation_id,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignments=[(one.member_id, one.assignment) for one in request.assignments],
+    )

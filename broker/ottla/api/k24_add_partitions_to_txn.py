@@ -1,0 +1,70 @@
+"""AddPartitionsToTxn: partitions join a producer's transaction, or are looked for in it.
+
+v2 PRODUCER_FENCED · v3 flexible · v4 several transactions at once, verification only (KIP-890) · v5
+TRANSACTION_ABORTABLE.
+"""
+
+import asyncio
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.api.transaction_codes import fenced_as
+from ottla.errors import Code, KafkaError
+from ottla.txn.deciding import ProducerSession
+from ottla.txn.messages import Partitions
+from ottla.txn.transaction import TopicPartition
+
+SEVERAL_SINCE, FENCED_SINCE = 4, 2
+
+
+@api(key=24, versions=(0, 5))
+async def add_partitions_to_txn(request: Any, call: Call) -> Answer:
+    if call.version >= SEVERAL_SINCE:
+        results = await asyncio.gather(*(_transaction(one, call) for one in request.transactions))
+        return call.reply(error_code=Code.none, results_by_transaction=results)
+    session = ProducerSession(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
+    partitions = _partitions(request.v3_and_below_topics)
+    codes = await _codes(request.v3_and_below_transactional_id, session, partitions, call, verify_only=False)
+    return call.reply(results_by_topic_v3_and_below=_lines(request.v3_and_below_topics, codes))
+
+
+async def _transaction(one: Any, call: Call) -> dict[str, Any]:
+    session = ProducerSession(one.producer_id, one.producer_epoch)
+    partitions = _partitions(one.topics)
+    codes = await _codes(one.transactional_id, session, partitions, call, verify_only=one.verify_only)
+    return {"transactional_id": one.transactional_id, "topic_results": _lines(one.topics, codes)}
+
+
+def _partitions(topics: Any) -> Partitions:
+    return [(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+async def _codes(
+    transactional_id: str, session: ProducerSession, partitions: Partitions, call: Call, *, verify_only: bool
+) -> dict[TopicPartition, Code]:
+    unknown = [one for one in partitions if call.node.image.partition(*one) is None]
+    if unknown:  # all or none
+        codes = dict.fromkeys(partitions, Code.operation_not_attempted)
+        return codes | dict.fromkeys(unknown, Code.unknown_topic_or_partition)
+    try:
+        if verify_only:
+            found = await call.node.transactions.verify(transactional_id, session, partitions)
+            return dict(zip(partitions, found, strict=True))
+        code = (await call.node.transactions.add(transactional_id, session, partitions)).code
+    except KafkaError as error:
+        code = error.code
+    return dict.fromkeys(partitions, fenced_as(code, call.version, since=FENCED_SINCE))
+
+
+def _lines(topics: Any, codes: dict[TopicPartition, Code]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": topic.name,
+            "results_by_partition": [
+                {"partition_index": index, "partition_error_code": codes[topic.name, index]}
+                for index in topic.partitions
+            ],
+        }
+        for topic in topics
+    ]

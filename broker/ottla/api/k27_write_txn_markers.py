@@ -1,0 +1,43 @@
+"""WriteTxnMarkers: how transactions ended, for partitions that this broker leads.
+
+Brokers use gRPC for it; the tool that aborts hanging transactions comes here.
+"""
+
+import asyncio
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.errors import Code
+from ottla.txn.messages import MarkerOrder
+from ottla.txn.transaction import TopicPartition
+
+
+@api(key=27, versions=(1, 1))
+async def write_txn_markers(request: Any, call: Call) -> Answer:
+    return call.reply(markers=await asyncio.gather(*(_marker(one, call) for one in request.markers)))
+
+
+async def _marker(marker: Any, call: Call) -> dict[str, Any]:
+    partitions: list[TopicPartition] = [(t.name, index) for t in marker.topics for index in t.partition_indexes]
+    order = MarkerOrder(
+        producer_id=marker.producer_id,
+        epoch=marker.producer_epoch,
+        coordinator_epoch=marker.coordinator_epoch,
+        commit=marker.transaction_result,
+        partitions=partitions,
+    )
+    codes: dict[TopicPartition, Code] = dict(zip(partitions, await call.node.markers.write(order), strict=True))
+    return {
+        "producer_id": marker.producer_id,
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    {"partition_index": index, "error_code": codes[topic.name, index]}
+                    for index in topic.partition_indexes
+                ],
+            }
+            for topic in marker.topics
+        ],
+    }

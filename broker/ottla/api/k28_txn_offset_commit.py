@@ -1,0 +1,111 @@
+"""TxnOffsetCommit: a group's offsets as part of a transaction; its marker puts them in force.
+
+v2 leader epochs (KIP-320) · v3 flexible, member and generation (KIP-447) · v4 TRANSACTION_ABORTABLE · v5 the
+transaction need not be told before (KIP-890).
+"""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.errors import Code, KafkaError
+from ottla.group.offset_records import CommittedOffset
+from ottla.group.pending_offsets import Pending
+from ottla.group.shard import Shard
+from ottla.storage.verification import Ticket
+from ottla.txn.verifying import Asked
+
+ADDS_SINCE, ABORTABLE_SINCE = 5, 4
+ANSWERS = {Code.not_enough_replicas: Code.coordinator_load_in_progress}
+
+
+@api(key=28, versions=(0, 5))
+async def txn_offset_commit(request: Any, call: Call) -> Answer:
+    entries, own = _sorted_out(request, call)
+    code = Code.none
+    if entries:
+        try:
+            await _commit(request, entries, call)
+        except KafkaError as error:
+            code = ANSWERS.get(error.code, error.code)
+    return call.reply(
+        topics=[
+            {
+                "name": topic.name,
+                "partitions": [
+                    {
+                        "partition_index": one.partition_index,
+                        "error_code": own.get((topic.name, one.partition_index), code),
+                    }
+                    for one in topic.partitions
+                ],
+            }
+            for topic in request.topics
+        ]
+    )
+
+
+def _sorted_out(request: Any, call: Call) -> tuple[list[Pending], dict[tuple[str, int], Code]]:
+    """What can be committed, and what is wrong with the rest."""
+    now_ms = call.node.system.clock.wall_ms()
+    metadata_max = call.node.settings.broker("offset.metadata.max.bytes")
+    entries: list[Pending] = []
+    refused: dict[tuple[str, int], Code] = {}
+    for topic in request.topics:
+        for one in topic.partitions:
+            place, metadata = (topic.name, one.partition_index), one.committed_metadata or ""
+            if call.node.image.partition(*place) is None:
+                refused[place] = Code.unknown_topic_or_partition
+            elif len(metadata) > metadata_max:
+                refused[place] = Code.offset_metadata_too_large
+            else:
+                epoch = one.committed_leader_epoch
+                entries.append((*place, CommittedOffset(one.committed_offset, epoch, metadata, now_ms)))
+    return entries, refused
+
+
+async def _commit(request: Any, entries: list[Pending], call: Call) -> None:
+    shard = call.node.groups.shard_of(request.group_id)
+    _check_member(shard, request)
+    ticket = await _verified(shard, request, call)
+    if not shard.leads:
+        raise KafkaError(Code.not_coordinator)
+    session = (request.producer_id, request.producer_epoch)
+    await shard.until_committed(shard.commit_in_transaction(request.group_id, session, entries, ticket))
+
+
+def _check_member(shard: Shard, request: Any) -> None:
+    """A producer from before KIP-447 does not say on whose behalf it commits."""
+    group = shard.groups.get(request.group_id)
+    says_who = request.generation_id >= 0 or request.member_id or request.group_instance_id is not None
+    if group is None:
+        if request.generation_id >= 0:
+            raise KafkaError(Code.illegal_generation)
+    elif says_who:
+        group.check_commit(
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            generation=request.generation_id,
+            version=0,
+        )
+        group.committed(request.member_id, shard.clock.monotonic())
+
+
+async def _verified(shard: Shard, request: Any, call: Call) -> Ticket | None:
+    """The coordinator's word that this partition of the offsets topic is in the transaction."""
+    partition, adds = shard.partition, call.version >= ADDS_SINCE
+    producers = partition.log.producers
+    if producers.in_transaction(request.producer_id, request.producer_epoch):
+        return None
+    ticket = producers.verifications.begin(
+        producer_id=request.producer_id,
+        epoch=request.producer_epoch,
+        sequence=-1,
+        adds_partitions=adds,
+        now_ms=call.node.system.clock.wall_ms(),
+    )
+    asked = Asked(request.transactional_id, request.producer_id, request.producer_epoch, adds)
+    await call.node.verifier.vouch(
+        asked, (partition.topic, partition.index), knows_abortable=call.version >= ABORTABLE_SINCE
+    )
+    return ticket

@@ -1,0 +1,33 @@
+"""OffsetDelete: a group's offsets of topics that none of its members consumes (KIP-496)."""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.errors import Code, KafkaError
+
+
+@api(key=47, versions=(0, 0))
+async def offset_delete(request: Any, call: Call) -> Answer:
+    shard = call.node.groups.shard_of(request.group_id)
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        raise KafkaError(Code.group_id_not_found)
+    group.check_offset_delete()
+    image, gone, lines = call.node.image, [], []
+    for topic in request.topics:
+        known = image.topics.get(topic.name)
+        consumed = group.is_subscribed(topic.name)
+        partitions = []
+        for one in topic.partitions:
+            exists = known is not None and 0 <= one.partition_index < len(known.partitions)
+            code = Code.none if exists else Code.unknown_topic_or_partition
+            code = Code.group_subscribed_to_topic if exists and consumed else code
+            partitions.append({"partition_index": one.partition_index, "error_code": code})
+            offsets = shard.offsets.get(request.group_id)
+            if code is Code.none and offsets is not None and offsets.get(topic.name, one.partition_index) is not None:
+                gone.append((topic.name, one.partition_index))
+        lines.append({"name": topic.name, "partitions": partitions})
+    if gone:
+        await shard.until_committed(shard.delete_offsets(group.group_id, gone))
+    return call.reply(error_code=Code.none, topics=lines)

@@ -1,0 +1,50 @@
+"""DescribeTransactions: the state of transactional ids (KIP-664)."""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.errors import Code, KafkaError
+from ottla.txn.transaction import Transaction
+
+
+@api(key=65, versions=(0, 0))
+async def describe_transactions(request: Any, call: Call) -> Answer:
+    return call.reply(transaction_states=[await _line(one, call) for one in request.transactional_ids])
+
+
+async def _line(transactional_id: str, call: Call) -> dict[str, Any]:
+    try:
+        shard = call.node.transactions.shard_of(transactional_id)
+        found = shard.transactions.get(transactional_id)
+        await shard.until_committed(transactional_id)
+        if found is None:
+            raise KafkaError(Code.transactional_id_not_found)
+    except KafkaError as error:
+        return {"transactional_id": transactional_id, "error_code": error.code, **_NOTHING}
+    return {"error_code": Code.none, **_described(found)}
+
+
+_NOTHING: dict[str, Any] = {
+    "transaction_state": "",
+    "transaction_timeout": 0,
+    "transaction_start_time": 0,
+    "producer_id": 0,
+    "producer_epoch": 0,
+    "topics": [],
+}
+
+
+def _described(transaction: Transaction) -> dict[str, Any]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, index in sorted(transaction.partitions):
+        by_topic.setdefault(topic, []).append(index)
+    return {
+        "transactional_id": transaction.id,
+        "transaction_state": transaction.state.label,
+        "transaction_timeout": transaction.timeout_ms,
+        "transaction_start_time": transaction.started_ms,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.epoch,
+        "topics": [{"topic": topic, "partitions": indexes} for topic, indexes in by_topic.items()],
+    }

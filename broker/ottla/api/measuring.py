@@ -1,0 +1,75 @@
+"""The time that requests of clients with a quota take on the loop: each step of their handlers, not their waiting."""
+
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
+from typing import Any
+
+from ottla.api.call import Answer, Call, Deferred
+
+__all__ = ["measured"]
+
+
+class Stopwatch:
+    """Reads as the seconds since what was read last, while it runs."""
+
+    __slots__ = ("_clock", "_running_since", "_spent_s")
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._spent_s = 0.0
+        self._running_since = clock()
+
+    def resume(self) -> None:
+        self._running_since = self._clock()
+
+    def pause(self) -> None:
+        self._spent_s += self._clock() - self._running_since
+
+    def take(self) -> float:
+        """What was not taken yet; the watch goes on."""
+        now = self._clock()
+        spent, self._spent_s, self._running_since = self._spent_s + now - self._running_since, 0.0, now
+        return spent
+
+
+def measured(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
+    """Call the handler so that `call.spent_s` tells what it took so far."""
+    watch = Stopwatch(call.node.system.clock.monotonic)
+    call.spent_s = watch.take
+    result = call.api.handler(request, call)
+    if isinstance(result, list) or result is None:
+        return result
+    watch.pause()
+    return result if isinstance(result, Deferred) else _go_on(Steps(result, watch))
+
+
+async def _go_on(steps: "Steps") -> Answer:
+    answer: Answer = await steps
+    return answer
+
+
+class Steps:
+    """An awaitable that runs another one and stops the time between its steps."""
+
+    def __init__(self, inner: Awaitable[Answer], watch: Stopwatch) -> None:
+        self._inner = inner
+        self._watch = watch
+
+    def __await__(self) -> Generator[Any, Any, Answer]:
+        steps = self._inner.__await__()
+        step: Callable[[], Any] = partial(next, steps)
+        while True:
+            self._watch.resume()
+            try:
+                awaited = step()
+            except StopIteration as done:
+                answer: Answer = done.value
+                return answer
+            finally:
+                self._watch.pause()
+            try:
+                yield awaited
+            except BaseException as error:  # cancellation too: the handler has to hear of it
+                step = partial(steps.throw, error)
+            else:
+                step = partial(next, steps)

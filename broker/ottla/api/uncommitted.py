@@ -1,0 +1,121 @@
+"""A produce request on its way to its answer: what became of each batch, and what is still waited for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ottla.api.call import Answer, Call, Deferred
+from ottla.errors import Code, KafkaError
+from ottla.replica.partition import Partition
+from ottla.replica.prepare import needs_preparation, prepared
+from ottla.storage.verification import Ticket
+from ottla.wire.batch import Batch
+from ottla.wire.produce_response import Outcome, encode
+from ottla.wire.reader import Malformed
+
+__all__ = ["ACKS_ALL", "Uncommitted", "refuse"]
+
+ACKS_ALL = -1
+
+
+class Uncommitted(Deferred):
+    """Outcomes wait for the commit of their batches, and some first for the worker or the transaction coordinator."""
+
+    __slots__ = ("_timer", "_waiting", "call", "request", "topics")
+
+    def __init__(self, request: Any, call: Call) -> None:
+        super().__init__()
+        self.request = request
+        self.call = call
+        self.topics: list[tuple[str | bytes, list[Outcome]]] = []
+        self._waiting: list[Outcome] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def is_complete(self) -> bool:
+        """Otherwise it waits, from now on as long as the client said."""
+        if self._waiting:
+            self._timer = asyncio.get_running_loop().call_later(self.request.timeout / 1000, self._time_is_up)
+        return not self._waiting
+
+    def append(self, partition: Partition, batch: Batch, outcome: Outcome, ticket: Ticket | None = None) -> None:
+        """Append and fill the outcome, which waits if acks=all has to."""
+        acks_all = self.request.acks == ACKS_ALL
+        appended = partition.append(batch, acks_all=acks_all, ticket=ticket)
+        outcome.base_offset = appended.base_offset
+        outcome.log_append_time = appended.log_append_time
+        outcome.log_start_offset = appended.start_offset
+        must_wait = acks_all or appended.must_flush
+        if must_wait and partition.when_committed(appended.last_offset, lambda code: self._settle(outcome, code)):
+            self._waiting.append(outcome)
+
+    async def append_prepared(
+        self,
+        partition: Partition,
+        batch: Batch,
+        outcome: Outcome,
+        *,
+        ticket: Ticket | None = None,
+        first: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Append what `first` allows, after the worker is done with it. To be run as a task; the outcome waits for it.
+
+        The lock keeps batches that need work in line with those behind them.
+        """
+        try:
+            if first is not None:
+                await first()
+            async with partition.preparation:
+                settings, worker = partition.log.settings, self.call.node.replicas.worker
+                if needs_preparation(batch, settings):
+                    batch = await prepared(batch, settings, worker, partition=str(partition))
+                self.append(partition, batch, outcome, ticket)
+        except KafkaError as error:
+            refuse(outcome, error, partition.topic, self.call)
+        self._settle(outcome, outcome.error_code)
+
+    def wait(self, batch: Batch, outcome: Outcome) -> None:
+        """For `append_prepared`."""
+        batch.data = bytes(batch.data)  # the frame is gone when we come back
+        self._waiting.append(outcome)
+
+    def _settle(self, outcome: Outcome, code: int) -> None:
+        """One that waits twice, for its append and for the commit, is done when it is settled twice."""
+        if outcome not in self._waiting:
+            return
+        self._waiting.remove(outcome)
+        if code:
+            outcome.error_code, outcome.base_offset = code, -1
+        if not self._waiting:
+            self.finish()
+
+    def _time_is_up(self) -> None:
+        for outcome in self._waiting:
+            outcome.error_code, outcome.base_offset = Code.request_timed_out, -1
+        self.finish()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def make(self) -> Answer:
+        throttle_ms = _charge(self.call) if self.call.allowance is not None else 0
+        if self.request.acks != 0:
+            return self.call.frame(encode(self.call.version, self.topics, throttle_ms=throttle_ms))
+        for name, outcomes in self.topics:
+            for outcome in outcomes:
+                if outcome.error_code:  # without an answer, a closed connection is the only sign of trouble
+                    raise Malformed(f"produce with acks=0 to {name!r}-{outcome.index} failed: {outcome.message}")
+        return None
+
+
+def _charge(call: Call) -> int:
+    meter = call.allowance.produce if call.allowance is not None else None
+    return call.settle(0 if meter is None else meter.charge(call.request_bytes))
+
+
+def refuse(outcome: Outcome, error: KafkaError, name: str | bytes, call: Call) -> None:
+    outcome.error_code = error.code
+    outcome.message = error.message
+    outcome.record_errors = getattr(error, "record_errors", ())
+    if error.code == Code.not_leader_or_follower:
+        outcome.leader = call.node.replicas.leader_of(name, outcome.index)

@@ -1,0 +1,138 @@
+"""One member of a consumer group (KIP-848), and how it moves towards its target assignment. Pure, immutable.
+
+A member is what two records of the offsets topic say: what it subscribes to, and where it stands.
+
+    STABLE ───────── target moved, nothing to give up, all free ──────────▶ STABLE (target epoch)
+      │ has to give up partitions              │ some are still in others' hands
+      ▼                                        ▼
+    UNREVOKED ── it says that it gave them up ─▶ UNRELEASED (target epoch) ── freed, at its next heartbeat ─▶ STABLE
+"""
+
+from collections.abc import Container
+from enum import IntEnum
+
+import msgspec
+
+__all__ = [
+    "LEAVING",
+    "LEAVING_FOR_A_WHILE",
+    "ClassicMember",
+    "Member",
+    "MemberState",
+    "Partition",
+    "Partitions",
+    "Position",
+    "Subscription",
+    "reconciled",
+]
+
+Partition = tuple[bytes, int]
+"""A topic's id, as the 16 bytes of the wire, and a partition's number."""
+Partitions = frozenset[Partition]
+
+LEAVING = -1
+LEAVING_FOR_A_WHILE = -2
+
+
+class MemberState(IntEnum):
+    """Kafka's numbers."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+    UNKNOWN = 127
+
+
+class ClassicMember(msgspec.Struct, frozen=True):
+    """What a member that still uses the classic protocol told: `protocols` are (name, metadata)."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    """`regex` empty or None: none. `classic` is there only while the member uses the classic protocol."""
+
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: frozenset[str] = frozenset()
+    regex: str | None = None
+    rebalance_timeout_ms: int = -1
+    assignor: str | None = None
+    classic: ClassicMember | None = None
+
+
+class Position(msgspec.Struct, frozen=True):
+    """The epoch a member is expected to tell, and the partitions it may hold or has to give up."""
+
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Partitions = frozenset()
+    revoking: Partitions = frozenset()
+
+    def moved(self, *, epoch: int, state: MemberState, assigned: Partitions, revoking: Partitions) -> "Position":
+        return Position(epoch, self.epoch, state, assigned, revoking)
+
+
+class Member(msgspec.Struct, frozen=True):
+    id: str
+    subscription: Subscription = Subscription()
+    position: Position = Position()
+
+    @property
+    def uses_classic(self) -> bool:
+        return self.subscription.classic is not None
+
+    def is_reconciled_to(self, target_epoch: int) -> bool:
+        return self.position.state is MemberState.STABLE and self.position.epoch == target_epoch
+
+
+def reconciled(
+    position: Position,
+    *,
+    target_epoch: int,
+    target: Partitions,
+    taken: Container[Partition],
+    owned: Partitions | None,
+) -> Position:
+    """The next position, or the same when it cannot move. `owned` is what the member says it holds; None: no word."""
+    match position.state:
+        case MemberState.STABLE if position.epoch == target_epoch:
+            return position
+        case MemberState.UNREVOKED_PARTITIONS:
+            if _holds(owned, position.revoking):
+                return position
+            epoch = position.epoch + 1
+        case MemberState.UNKNOWN:
+            epoch = target_epoch
+        case _:
+            epoch = position.epoch
+    return _next(position, epoch, target_epoch=target_epoch, target=target, taken=taken, owned=owned)
+
+
+def _next(
+    position: Position,
+    epoch: int,
+    *,
+    target_epoch: int,
+    target: Partitions,
+    taken: Container[Partition],
+    owned: Partitions | None,
+) -> Position:
+    kept = position.assigned & target
+    revoking = position.assigned - target
+    if revoking and _holds(owned, revoking):
+        state = MemberState.UNREVOKED_PARTITIONS
+        return position.moved(epoch=epoch, state=state, assigned=kept, revoking=revoking)
+    wanted = target - kept
+    free = frozenset(each for each in wanted if each not in taken)
+    state = MemberState.STABLE if len(free) == len(wanted) else MemberState.UNRELEASED_PARTITIONS
+    return position.moved(epoch=target_epoch, state=state, assigned=kept | free, revoking=frozenset())
+
+
+def _holds(owned: Partitions | None, given_up: Partitions) -> bool:
+    """Without a word from the member, it still holds them."""
+    return owned is None or not owned.isdisjoint(given_up)

@@ -1,0 +1,71 @@
+"""Transactional batches whose transaction is being asked for at the coordinator (KIP-890). PURE.
+
+The first batch of a transaction in a partition may be appended only if the coordinator knows the transaction and the
+partition in it. While it is asked, the transaction may end: then the batch must not get in behind the marker, where
+nothing would ever decide it. So whoever asks holds a ticket, and any batch or marker of that producer voids it.
+"""
+
+from ottla.errors import Code, KafkaError
+from ottla.wire.batch import Batch
+
+__all__ = ["Ticket", "Verifications"]
+
+
+class Ticket:
+    """For all batches of one producer that wait together. `sequence` is the lowest of their first sequences."""
+
+    __slots__ = ("adds_partitions", "begun_ms", "epoch", "producer_id", "sequence")
+
+    def __init__(self, producer_id: int, epoch: int, sequence: int, *, adds_partitions: bool, now_ms: int) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.sequence = sequence
+        self.adds_partitions = adds_partitions  # the producer bumps its epoch per transaction, so sequences begin at 0
+        self.begun_ms = now_ms
+
+
+class Verifications:
+    """Of one partition; at most one ticket per producer."""
+
+    def __init__(self, partition: str) -> None:
+        self._partition = partition
+        self._tickets: dict[int, Ticket] = {}
+
+    def begin_for(self, batch: Batch, *, adds_partitions: bool, now_ms: int) -> Ticket:
+        return self.begin(
+            producer_id=batch.producer_id,
+            epoch=batch.producer_epoch,
+            sequence=batch.base_sequence,
+            adds_partitions=adds_partitions,
+            now_ms=now_ms,
+        )
+
+    def begin(self, *, producer_id: int, epoch: int, sequence: int, adds_partitions: bool, now_ms: int) -> Ticket:
+        ticket = self._tickets.get(producer_id)
+        if ticket is None or ticket.epoch < epoch:
+            ticket = Ticket(producer_id, epoch, sequence, adds_partitions=adds_partitions, now_ms=now_ms)
+            self._tickets[producer_id] = ticket
+        elif ticket.epoch == epoch:
+            ticket.sequence = min(ticket.sequence, sequence)
+        return ticket
+
+    def require(self, batch: Batch, ticket: Ticket | None, *, producer_is_known: bool) -> None:
+        """Refuse a first batch whose transaction was not verified, or ended meanwhile, or that came out of order."""
+        if ticket is None or self._tickets.get(batch.producer_id) is not ticket:
+            raise KafkaError(Code.invalid_txn_state, "Record was not part of an ongoing transaction")
+        expected = 0 if ticket.adds_partitions and not producer_is_known else ticket.sequence
+        if batch.base_sequence > expected:
+            raise KafkaError(
+                Code.out_of_order_sequence_number,
+                f"Out of order sequence number for producer {batch.producer_id} in partition {self._partition}: "
+                f"{batch.base_sequence} (incoming seq. number), {expected} (earliest seen sequence)",
+            )
+
+    def clear(self, producer_id: int) -> None:
+        if self._tickets:
+            self._tickets.pop(producer_id, None)
+
+    def expire(self, now_ms: int, expiry_ms: int) -> None:
+        for producer_id, ticket in list(self._tickets.items()):
+            if now_ms - ticket.begun_ms >= expiry_ms:
+                del self._tickets[producer_id]

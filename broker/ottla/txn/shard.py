@@ -1,0 +1,188 @@
+"""The transactions of one partition of the state topic, for as long as this broker leads it in one epoch."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol
+
+from ottla.errors import Code, KafkaError
+from ottla.group.writing import Writer, WriteRules
+from ottla.replica.partition import Partition
+from ottla.system import Clock
+from ottla.txn import records
+from ottla.txn.deciding import NEEDS_PRODUCER_ID, Decision
+from ottla.txn.states import ENDING
+from ottla.txn.transaction import NONE, Transaction
+
+__all__ = ["Ask", "Delivery", "TransactionShard"]
+
+log = logging.getLogger("ottla.txn")
+
+RETRY_SECONDS = 0.1
+Ask = Callable[[Transaction | None, int], Decision]
+"""A question to the automaton: about this transaction, with this fresh producer id or -1."""
+
+
+class Delivery(Protocol):
+    async def deliver(self, transaction: Transaction, *, coordinator_epoch: int, leads: Callable[[], bool]) -> bool:
+        """Returns when every partition has its marker; False when this coordinator has been replaced."""
+
+
+class TransactionShard:
+    """`loading` until the log has been read; `ended` when another one leads."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        *,
+        clock: Clock,
+        delivery: Delivery,
+        new_producer_id: Callable[[], Awaitable[int]],
+        write_rules: WriteRules,
+    ) -> None:
+        self.partition = partition
+        self.epoch = partition.leader_epoch
+        self.clock = clock
+        self.transactions: dict[str, Transaction] = {}
+        self.loading = True
+        self.ended = False
+        self.replayed_offset = NONE
+        self._written: dict[str, int] = {}  # id → the place of its last record in the log
+        self._delivery = delivery
+        self._new_producer_id = new_producer_id
+        self._writer = Writer(partition, clock=clock, rules=write_rules)
+        self._ending: dict[str, asyncio.Task[None]] = {}
+
+    def __str__(self) -> str:
+        return str(self.partition)
+
+    @property
+    def leads(self) -> bool:
+        return not self.ended and self.partition.view is not None and self.partition.leader_epoch == self.epoch
+
+    # deciding
+
+    async def decide(self, transactional_id: str, ask: Ask, *, patience_s: float) -> Decision:
+        """Ask, write, and answer when that is committed. KafkaError when this broker cannot, in a coordinator's code.
+
+        One who comes while the transaction before is being ended waits a little rather than come again.
+        """
+        new_producer_id, give_up_at = NONE, self.clock.monotonic() + patience_s
+        while True:
+            self._require_leads()
+            decision = ask(self.transactions.get(transactional_id), new_producer_id)
+            if decision is NEEDS_PRODUCER_ID:
+                new_producer_id = await self._new_producer_id()
+                continue
+            if decision.write is not None:
+                self.write(decision.write)
+            await self.until_committed(transactional_id)
+            patience_s = give_up_at - self.clock.monotonic()
+            if decision.code is not Code.concurrent_transactions or patience_s <= 0:
+                return decision
+            await self._until_ended(transactional_id, patience_s)
+
+    def _require_leads(self) -> None:
+        if not self.leads:
+            raise KafkaError(Code.not_coordinator)
+
+    async def until_committed(self, transactional_id: str) -> None:
+        """What is told of this id may leave. KafkaError when that will not be known here."""
+        offset = self._written.get(transactional_id, NONE)
+        if self.partition.high_watermark > offset:
+            return
+        waiting: asyncio.Future[Code] = asyncio.get_running_loop().create_future()
+        self._writer.when_committed(offset, lambda code: None if waiting.done() else waiting.set_result(code))
+        if (code := await waiting) is not Code.none:
+            raise KafkaError(code)
+
+    async def _until_ended(self, transactional_id: str, patience_s: float) -> None:
+        ending = self._ending.get(transactional_id)
+        if ending is not None:
+            await asyncio.wait([ending], timeout=patience_s)
+        else:
+            await asyncio.sleep(patience_s)
+
+    # writing
+
+    def write(self, transaction: Transaction) -> None:
+        """Append it and put it in force; KafkaError: neither. An end goes on by itself from here."""
+        offset = self._writer.append([(records.key_of(transaction.id), records.value_of(transaction))])
+        self._put(transaction, offset)
+        if transaction.state in ENDING:
+            self._finish_soon(transaction)
+
+    def _put(self, transaction: Transaction, offset: int) -> None:
+        self.transactions[transaction.id] = transaction
+        self._written[transaction.id] = offset
+
+    def expire(self, *, now_ms: int, expiration_ms: int) -> int:
+        """Ids that were not used for so long go; how many."""
+        gone = [one.id for one in self.transactions.values() if one.is_expired(now_ms, expiration_ms)]
+        for transactional_id in gone:
+            offset = self._writer.append([(records.key_of(transactional_id), None)])
+            del self.transactions[transactional_id]
+            self._written[transactional_id] = offset
+            self._writer.when_committed(offset, partial(self._forget, transactional_id))
+        return len(gone)
+
+    def _forget(self, transactional_id: str, _: Code) -> None:
+        """Until its end is committed, whoever asks for it must wait."""
+        if transactional_id not in self.transactions:
+            self._written.pop(transactional_id, None)
+
+    def late(self, now_ms: int) -> list[Transaction]:
+        return [one for one in self.transactions.values() if one.is_late(now_ms)]
+
+    # ending: markers to all partitions, then the last record
+
+    def _finish_soon(self, transaction: Transaction) -> None:
+        task = self._ending[transaction.id] = asyncio.ensure_future(self._finish(transaction))
+        task.add_done_callback(lambda _: self._finished(transaction.id, task))
+
+    def _finished(self, transactional_id: str, task: "asyncio.Task[None]") -> None:
+        if self._ending.get(transactional_id) is task:
+            del self._ending[transactional_id]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s: the end of transaction %s failed", self, transactional_id, exc_info=error)
+
+    async def _finish(self, transaction: Transaction) -> None:
+        try:
+            commit = self.partition.committed(self._written[transaction.id])
+            if commit is not None:
+                await commit
+        except KafkaError:
+            return  # this broker leads no longer, and whoever does will find out what the log says
+        if await self._delivery.deliver(transaction, coordinator_epoch=self.epoch, leads=lambda: self.leads):
+            await self._complete(transaction)
+
+    async def _complete(self, transaction: Transaction) -> None:
+        while self.leads and self.transactions.get(transaction.id) is transaction:
+            try:
+                self.write(transaction.marked(now_ms=self.clock.wall_ms()))
+            except KafkaError as error:
+                log.warning("%s: the end of transaction %s is written again: %s", self, transaction.id, error)
+                await asyncio.sleep(RETRY_SECONDS)
+
+    # beginning and end
+
+    def replay(self, key: memoryview, value: memoryview | None) -> None:
+        transactional_id = records.read_key(key)
+        if value is None:
+            self.transactions.pop(transactional_id, None)
+            self._written.pop(transactional_id, None)
+        else:
+            self._put(records.read_value(transactional_id, value), self.replayed_offset)
+
+    def loaded(self) -> None:
+        self.loading = False
+        for transaction in list(self.transactions.values()):
+            if transaction.state in ENDING:
+                self._finish_soon(transaction)
+
+    def unload(self) -> None:
+        """Another broker leads: whoever waits here must look for it."""
+        self.ended = True
+        for task in self._ending.values():
+            task.cancel()

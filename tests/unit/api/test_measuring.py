@@ -1,0 +1,93 @@
+"""The time of handlers is measured while they run, not while they wait."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ottla.api.measuring import measured
+
+
+class HandClock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+def call_of(handler: Any, clock: HandClock) -> Any:
+    return SimpleNamespace(
+        api=SimpleNamespace(handler=handler), node=SimpleNamespace(system=SimpleNamespace(clock=clock)), spent_s=None
+    )
+
+
+def test_a_handler_that_answers_at_once() -> None:
+    clock = HandClock()
+
+    def handler(request: Any, call: Any) -> list[bytes]:
+        clock.now_s += 3
+        assert call.spent_s() == 3
+        return [b"answer"]
+
+    assert measured(None, call_of(handler, clock)) == [b"answer"]
+
+
+def test_waiting_is_not_counted() -> None:
+    clock = HandClock()
+
+    async def handler(request: Any, call: Any) -> list[bytes]:
+        clock.now_s += 1
+        await wait(clock, 100)
+        clock.now_s += 2
+        assert call.spent_s() == 3
+        clock.now_s += 4
+        assert call.spent_s() == 4, "what was taken is not counted again"
+        return [b"answer"]
+
+    async def wait(clock: HandClock, seconds: float) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def later() -> None:
+            clock.now_s += seconds
+            turn.set_result(None)
+
+        asyncio.get_running_loop().call_soon(later)
+        await turn
+
+    async def run() -> Any:
+        result: Any = measured(None, call_of(handler, clock))
+        return await result
+
+    assert asyncio.run(run()) == [b"answer"]
+
+
+def test_failures_and_cancellation_reach_the_handler() -> None:
+    clock = HandClock()
+    heard: list[str] = []
+
+    async def handler(request: Any, call: Any) -> list[bytes]:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            heard.append("cancelled")
+            raise
+        return []
+
+    async def failing(request: Any, call: Any) -> list[bytes]:
+        await asyncio.sleep(0)
+        raise ValueError("no")
+
+    async def run() -> None:
+        result: Any = measured(None, call_of(handler, clock))
+        task = asyncio.ensure_future(result)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        failed: Any = measured(None, call_of(failing, clock))
+        with pytest.raises(ValueError, match="no"):
+            await failed
+
+    asyncio.run(run())
+    assert heard == ["cancelled"]
