@@ -1,0 +1,9 @@
+"""All kinds, in the order in which they are read. Pure."""
+
+from ottla_operator.resources.kafka_cluster import KafkaCluster
+from ottla_operator.resources.kafka_topic import KafkaTopic
+from ottla_operator.resources.model import Resource
+
+__all__ = ["KINDS"]
+
+KINDS: tuple[type[Resource], ...] = (KafkaCluster, KafkaTopic)
