@@ -14,18 +14,17 @@ How a model becomes a schema (`resources/schema.py`; `python -m ottla_operator.r
 
 - `class Driver(Model, kw_only=True)`: required fields may then follow optional ones.
 - A field `service_account` is `serviceAccount` in Kubernetes. Every field has a description.
-- No default: required. `Annotated[X, Meta(...)] | None = None`: optional, absent. Any other default: written into the object by the
-  API server. A nested model with all fields defaulted is declared `Annotated[Driver, Meta(...)] = Driver()`.
+- No default: required. `Annotated[X, Meta(...)] | None = None`: optional, absent. Any other default: written into
+  the object by the API server; `msgspec.field(default_factory=dict)` for maps. A nested model with all fields defaulted is declared `Annotated[Driver, Meta(...)] = Driver()`.
 - Lists are tuples (`tuple[str, ...] = ()`): models are frozen.
 - Bounds: `ge`, `le`, `min_length`, `max_length`, `pattern` of `Meta`. Give lists, maps and texts a `max_length` where a
   rule looks into them: the API server refuses rules whose cost it cannot bound. `Literal` is an enum.
-- `Quantity` is a Kubernetes quantity (a number or a text); `FreeForm` a part that is passed on as it is (tolerations …).
+- `Quantity` is a Kubernetes quantity (a number or a text); `FreeForm` a part that is passed on as it is.
 - `Meta(extra_json_schema={...})` adds anything else, such as `{"x-kubernetes-list-type": "map", …}` (see `keyed_by`).
-- A list whose items have names: `Annotated[tuple[Pool, ...], keyed_by("name"), Meta(...)]`; names are then unique by schema,
+- A list whose items have names: `Annotated[tuple[Pool, ...], keyed_by("name"), Meta(...)]`; names are then unique,
   and rules of the items may use `oldSelf`.
 - Rules (CEL) are refusals in one sentence; a rule that uses `oldSelf` holds for changes only.
 - A kind is a `Resource` with `CRD: ClassVar[Crd]` (plural, short names, columns), `spec` and `status`, added to
   `resources/catalog.py`. Its status inherits `Status` (conditions, observedGeneration).
-- `Kind.parse(body)` makes a typed object from a dict: the last line that sees one. It does not check bounds that only the
-  API server knows (rules), and ignores fields it does not know, so that older operators read newer objects.
+- `Kind.parse(body)` makes a typed object from a dict: the last line that sees one. It does not check rules, and ignores fields it does not know, so that older operators read newer objects.
 """

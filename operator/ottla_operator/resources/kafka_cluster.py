@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from ottla_operator.resources.model import (
     Column,
@@ -69,10 +69,10 @@ class Resources(Model, kw_only=True):
 
     requests: Annotated[
         dict[str, Quantity], Meta(description="What is reserved for a node, by cpu and memory.", max_length=16)
-    ] = {}
+    ] = field(default_factory=dict)
     limits: Annotated[
         dict[str, Quantity], Meta(description="What a node may use at most, by cpu and memory.", max_length=16)
-    ] = {}
+    ] = field(default_factory=dict)
 
 
 class Pool(Model, kw_only=True):
@@ -141,7 +141,7 @@ class Listener(Model, kw_only=True):
         Annotated[
             str,
             Meta(
-                description="Host that clients of a nodeport listener are told; without it, the address of the broker's node.",
+                description="Host that clients of a nodeport listener are told; without it, the address of the node.",
                 min_length=1,
                 max_length=253,
             ),
@@ -194,7 +194,7 @@ class KafkaClusterSpec(Model, kw_only=True):
             description="Settings of all nodes under Kafka's names, such as num.partitions; true and false in quotes.",
             max_length=256,
         ),
-    ] = {}
+    ] = field(default_factory=dict)
     listeners: Annotated[
         tuple[Listener, ...], keyed_by("name"), Meta(description="Ways in for clients.", min_length=1, max_length=6)
     ] = (Listener(name="internal", type="internal"),)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from ottla_operator.resources.model import Column, Crd, Model, Quantity, Resource, Rule, Rules, Status
 
@@ -59,7 +59,7 @@ class KafkaTopicSpec(Model, kw_only=True):
             description="Settings of the topic under Kafka's names, such as retention.ms; true and false in quotes.",
             max_length=64,
         ),
-    ] = {}
+    ] = field(default_factory=dict)
     reclaim_policy: Annotated[
         Literal["Retain", "Delete"],
         Meta(description="What happens to the topic and its records when this object is deleted."),
