@@ -1,0 +1,91 @@
+"""A control plane, three kubelets and three containerds on this machine, without any container engine."""
+
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cluster import control_plane, network, node, packages, pause_image, pki, programs, teardown, volumes
+from cluster.access import Access
+from cluster.binaries import binaries_folder, ensure_binaries
+from cluster.commands import CommandFailed, answers, wait_until
+from cluster.places import NODES, Place, kubeconfig, state_folder
+from cluster.progress import step
+
+READY_TIMEOUT_S = 90.0
+TESTS = Path(__file__).parent.parent
+PROGRAMS = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kube-proxy",
+    "coredns",
+    "volumes",
+    *(f"{name}{place.number}" for place in NODES for name in ("containerd", "kubelet")),
+)
+
+
+def access() -> Access:
+    return Access("own", str(kubeconfig()), binaries_folder())
+
+
+def runs() -> bool:
+    """Whether all of it runs and answers; half a cluster counts as none."""
+    whole = kubeconfig().exists() and all(programs.pid_of(name) is not None for name in PROGRAMS)
+    return whole and answers(binaries_folder() / "kubectl", "--kubeconfig", kubeconfig(), "get", "--raw", "/readyz")
+
+
+def up() -> Access:
+    if os.geteuid() != 0:
+        raise CommandFailed("kubelets and containerds need root: run as root, start docker, or set KUBECONFIG")
+    os.environ["PATH"] = packages.search_path()
+    with step("packages of the nodes"):
+        packages.ensure_packages()
+    with step("Kubernetes, Helm and CoreDNS (built once, about 15 minutes)") as tell:
+        binaries = ensure_binaries(tell)
+    if teardown.left_behind():
+        with step("removing what a former run left"):
+            teardown.down()
+    state_folder().mkdir(parents=True)
+    with step("certificates"):
+        pki.make()
+    with step("etcd, API server, controllers, scheduler"):
+        network.prepare()
+        control_plane.start(binaries)
+    with step("three nodes in three zones"):
+        _start_nodes(binaries)
+        wait_until(_nodes_ready, what="three nodes are Ready", timeout_s=READY_TIMEOUT_S)
+    return access()
+
+
+def kill_kubelet(place: Place) -> None:
+    programs.stop([node.kubelet_name(place)], force=True)
+
+
+def start_kubelet(place: Place) -> None:
+    node.start_kubelet(place, binaries_folder())
+
+
+def _start_nodes(binaries: Path) -> None:
+    network.start_dns(binaries)
+    network.start_services(binaries)
+    access().apply(volumes.STORAGE_CLASS)
+    programs.start("volumes", [sys.executable, "-m", "cluster.volumes"], environment={"PYTHONPATH": str(TESTS)})
+    pause_archive = pause_image.ensure_archive()
+    with ThreadPoolExecutor(len(NODES)) as threads:
+        list(threads.map(lambda place: node.start(place, binaries, pause_archive), NODES))
+
+
+def _nodes_ready() -> bool:
+    for name in PROGRAMS:
+        programs.check_running(name)
+    found = json.loads(access().kubectl("get", "nodes", "-o", "json"))["items"]
+    ready = [
+        one["metadata"]["name"]
+        for one in found
+        for condition in one["status"]["conditions"]
+        if condition["type"] == "Ready" and condition["status"] == "True"
+    ]
+    return len(ready) == len(NODES)
