@@ -53,7 +53,7 @@ def _print_version() -> int:
 def _commands() -> "typer.Typer":
     import typer
 
-    from ottla.cli import config, fleet, format, serve
+    from ottla.cli import config, fleet, format, pipeline, serve
 
     commands = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -65,5 +65,6 @@ def _commands() -> "typer.Typer":
     commands.command("format", help=format.HELP)(format.format_directories)
     commands.command("random-uuid", help="Print a new cluster id.")(format.random_uuid)
     commands.add_typer(fleet.commands, name="fleet", help=fleet.HELP)
+    commands.add_typer(pipeline.commands, name="pipeline", help=pipeline.HELP)
     commands.add_typer(config.commands, name="config", help=config.HELP)
     return commands
