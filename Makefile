@@ -49,7 +49,7 @@ cluster-up: env ## Start a Kubernetes with three nodes in three zones, or find t
 cluster-down: env ## End it and undo what it did to this machine
 	@$(CLUSTER) down
 
-cluster-env: env ## Print what lets kubectl and helm talk to it: eval $$(make -s cluster-env)
+cluster-env: env ## Print the exports that let kubectl and helm talk to it, for `eval`
 	@$(CLUSTER) env
 
 clean: ## Remove the environment and caches

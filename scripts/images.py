@@ -37,13 +37,16 @@ IMAGES = (
     Image("operator", "operator/Dockerfile", ("requirements/operator.txt", "broker/ottla", "operator/ottla_operator")),
     Image("spark", "spark-apps/Dockerfile", ("requirements/spark.txt", "spark-apps")),
 )
+# Not part of the product: librdkafka in a pod, for the tests.
+CLIENT = Image("client", "tests/cluster/client/Dockerfile", ("requirements/client.txt", "tests/cluster/client"))
 
 
 def build_all(names: list[str] | None = None) -> list[Path]:
     """The archives of the images, built where their sources changed."""
-    if unknown := set(names or ()) - {image.name for image in IMAGES}:
-        raise BuildFailed(f"no image is named {', '.join(sorted(unknown))}; there are broker, operator and spark")
-    wanted = [image for image in IMAGES if not names or image.name in names]
+    known = {image.name: image for image in (*IMAGES, CLIENT)}
+    if unknown := set(names or ()) - known.keys():
+        raise BuildFailed(f"no image is named {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    wanted = [known[name] for name in names] if names else list(IMAGES)
     missing = [image for image in wanted if not archive_of(image).exists()]
     if missing:
         engine = find_engine(archives_folder())

@@ -20,9 +20,10 @@ def main() -> None:
         compile_to(DEV, "--upgrade", "--universal", *PLAIN, *extras, "pyproject.toml")
     compile_to(FOLDER / "broker.txt", *IMAGE, "pyproject.toml")
     compile_to(FOLDER / "operator.txt", *IMAGE, "--extra", "operator", "pyproject.toml")
-    # Executors hold nothing of the broker.
-    wanted = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["spark"]
-    compile_to(FOLDER / "spark.txt", *IMAGE, "-", stdin="\n".join(wanted))
+    # Executors and clients hold nothing of the broker.
+    spark = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["spark"]
+    compile_to(FOLDER / "spark.txt", *IMAGE, "-", stdin="\n".join(spark))
+    compile_to(FOLDER / "client.txt", *IMAGE, "-", stdin="confluent-kafka")
 
 
 def compile_to(target: Path, *arguments: str, stdin: str | None = None) -> None:

@@ -1,0 +1,92 @@
+"""A real Kubernetes, the images in its nodes, the chart installed, and the examples applied as they are."""
+
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import pytest
+from cluster import choice, loading
+from cluster.access import Access
+from cluster.diagnosis import diagnosis
+from cluster.fleet_access import Applied, KafkaOnKubernetes
+
+from scripts.images import build_all
+
+TOP = Path(__file__).parent.parent.parent
+NAMESPACE = "ottla-system"
+RELEASE = "ottla"
+IMAGES = ["broker", "operator", "spark", "client"]
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Access]:
+    """Whatever stands already stays; what the tests started ends with them."""
+    with _shown(request):
+        standing = choice.running()
+    try:
+        with _shown(request):
+            access = standing or choice.up()
+        os.environ["KUBECONFIG"] = access.kubeconfig
+        yield access
+    finally:
+        if standing is None:
+            choice.down()
+
+
+@pytest.fixture(scope="session")
+def images(cluster: Access, request: pytest.FixtureRequest) -> None:
+    with _shown(request):
+        loading.load(cluster, build_all(IMAGES))
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: Access, images: None) -> Iterator[Access]:
+    """The chart with its default values; images are never pulled, so what runs is what was built."""
+    where = ("--namespace", NAMESPACE, "--create-namespace")
+    cluster.helm("upgrade", "--install", RELEASE, TOP / "charts" / "ottla", *where, *_values(), "--wait")
+    yield cluster
+    cluster.kubectl("delete", "kafkaclusters,kafkatopics,sparkapplications", "--all", "--all-namespaces")
+    cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
+    cluster.kubectl("delete", "persistentvolumeclaims", "--all", "--namespace", "default")
+
+
+@pytest.fixture(scope="session")
+def events(installed: Access) -> Applied:
+    """`kubectl apply` of examples/, then `kubectl wait` until the brokers are Ready."""
+    started = time.monotonic()
+    installed.kubectl("apply", "-f", TOP / "examples" / "cluster.yaml")
+    installed.kubectl("wait", "--for=condition=Ready", "kafkacluster/events", "--timeout=120s", timeout_s=130)
+    ready_s = time.monotonic() - started
+    installed.kubectl("apply", "-f", TOP / "examples" / "topic.yaml")
+    return Applied(KafkaOnKubernetes(installed, name="events", namespace="default"), ready_s)
+
+
+@pytest.fixture
+def topic(events: Applied, request: pytest.FixtureRequest) -> str:
+    """A topic of three replicas that no other test uses, made by `kubectl apply`."""
+    name = f"{request.node.name.replace('_', '-')[:50]}-{next(_numbers)}"
+    return events.fleet.make_topic(name, partitions=3)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A failure shows what Kubernetes and the operator said."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    access = getattr(item, "funcargs", {}).get("cluster") or getattr(item, "funcargs", {}).get("installed")
+    if report.failed and (access := access or choice.running()):
+        report.sections.append(("what Kubernetes says", diagnosis(access)))
+
+
+def _values() -> tuple[str, ...]:
+    return ("--set", "images.pullPolicy=Never")
+
+
+def _shown(request: pytest.FixtureRequest) -> AbstractContextManager[None]:
+    """Minutes of work show their progress, whatever pytest captures."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    return capture.global_and_fixture_disabled() if capture else nullcontext()
