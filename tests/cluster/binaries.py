@@ -6,19 +6,17 @@ build that was interrupted leaves nothing half done.
 
 import hashlib
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from cluster.commands import CommandFailed
-from cluster.packages import search_path
+from cluster.go_toolchain import ensure_go
 from cluster.places import KUBERNETES_VERSION, cache_folder
 
 TOOLS = Path(__file__).parent / "tools"
 BUILD_TIMEOUT_S = 45 * 60.0
-GO_MIN = (1, 24)
 NODE_PROGRAMS = (
     "kube-apiserver",
     "kube-controller-manager",
@@ -60,7 +58,7 @@ def _build(target: Path, tell: Callable[[str], None]) -> None:
     major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
     stamps = {"gitVersion": KUBERNETES_VERSION, "gitMajor": major, "gitMinor": minor}
     flags = " ".join(["-s -w", *(f"-X {version}{name}={value}" for name, value in stamps.items())])
-    command = [_go(), "build", "-v", "-trimpath", "-ldflags", flags, "-o", f"{target}/", "tool"]
+    command = [str(ensure_go()), "build", "-v", "-trimpath", "-ldflags", flags, "-o", f"{target}/", "tool"]
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
     process = subprocess.Popen(command, cwd=TOOLS, env=environment, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -72,11 +70,3 @@ def _build(target: Path, tell: Callable[[str], None]) -> None:
         raise CommandFailed(f"building Kubernetes failed:\n{''.join(said)}")
     if missing := [name for name in NODE_PROGRAMS if not (target / name).is_file()]:
         raise CommandFailed(f"the build made no {', '.join(missing)}")
-
-
-def _go() -> str:
-    found = shutil.which("go", path=search_path())
-    wanted = ".".join(map(str, GO_MIN))
-    if found is None:
-        raise CommandFailed(f"go is missing: install Go {wanted} or newer (go.dev/dl), or set KUBECONFIG to a cluster")
-    return found

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from cluster.access import Access
 from cluster.binaries import ensure_binaries
-from cluster.commands import CommandFailed, answers, run
-from cluster.packages import search_path
+from cluster.commands import answers, run
+from cluster.go_toolchain import ensure_go
 from cluster.places import cache_folder
 from cluster.progress import step
 
@@ -77,8 +77,6 @@ def kind() -> str:
     if found := shutil.which("kind"):
         return found
     if not built.exists():
-        if not shutil.which("go", path=search_path()):
-            raise CommandFailed("docker answers, but kind is missing: install it (kind.sigs.k8s.io) or Go to build it")
-        environment = {"GOBIN": str(built.parent), "CGO_ENABLED": "0", "PATH": search_path()}
-        run("go", "install", KIND_MODULE, environment=environment, cwd=Path(os.sep), timeout_s=CREATE_TIMEOUT_S)
+        environment = {"GOBIN": str(built.parent), "CGO_ENABLED": "0"}
+        run(ensure_go(), "install", KIND_MODULE, environment=environment, cwd=Path(os.sep), timeout_s=CREATE_TIMEOUT_S)
     return str(built)
