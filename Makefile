@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CLUSTER := PYTHONPATH=tests $(BIN)/python -m cluster
 
-.PHONY: help env up test check unit bench protos docs lock clean images cluster-up cluster-down cluster-env
+.PHONY: help env up test check unit bench protos crds docs lock clean images cluster-up cluster-down cluster-env
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ bench: env ## Side by side with Apache Kafka, as ratios (about 40 minutes; ARGS=
 
 protos: env ## Generate broker/ottla/pb from proto/
 	@$(BIN)/python scripts/generate_protos.py
+
+crds: env ## Generate crds/ and the chart's copies from the operator's models
+	@$(BIN)/python -m ottla_operator.resources.generate
 
 docs: env ## Generate CONFIG.md
 	@$(BIN)/python -m ottla.config.document

@@ -70,14 +70,14 @@ class Kube:
         """Inside a pod by its service account, elsewhere by KUBECONFIG."""
         settings = client.Configuration()
         try:
-            config.load_incluster_config(client_configuration=settings)
+            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
         except config.ConfigException:
-            await config.load_kube_config(client_configuration=settings)
+            await config.load_kube_config(client_configuration=settings)  # type: ignore[no-untyped-call]
         settings.connection_pool_maxsize = REQUESTS_AT_ONCE_MAX
         return Kube(client.ApiClient(settings))
 
     async def close(self) -> None:
-        await self._api.close()
+        await self._api.close()  # type: ignore[no-untyped-call]
 
     # reading
 
@@ -180,7 +180,7 @@ class Kube:
         url = f"{self._api.configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")
         try:
             response = await self._api.call_api(method, url, headers, body, _request_timeout=ANSWER_SECONDS_MAX)
-            data = await response.read()
+            data = await response.read()  # type: ignore[no-untyped-call]
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise KubeError(0, f"the API server does not answer: {error or type(error).__name__}") from error
         if not 200 <= response.status < 300:

@@ -6,18 +6,13 @@ from typing import Any
 
 from ottla_operator.plans.layout import NodeSet
 from ottla_operator.resources.kafka_cluster import KafkaCluster
+from ottla_operator.resources.labels import CLUSTER, POOL, RACK
 from ottla_operator.resources.model import GROUP, VERSION
 
 __all__ = [
-    "CLUSTER", "CLUSTER_ID", "CONFIG_HASH", "FIRST_NODE_ID", "LISTENER", "NODE_ID", "POOL", "RACK", "ZONE",
-    "bootstrap_name", "brokers_name", "config_name", "host_of", "labels_of", "metadata_of", "pod_name", "selector_of", "set_name",
+    "bootstrap_name", "brokers_name", "config_name", "host_of", "labels_of", "metadata_of", "pod_name",
+    "rack_label", "selector_of", "set_name",
 ]  # fmt: skip
-
-CLUSTER, POOL, RACK = f"{GROUP}/cluster", f"{GROUP}/pool", f"{GROUP}/rack"
-NODE_ID, LISTENER = f"{GROUP}/node-id", f"{GROUP}/listener"
-# Annotations: what is recorded once (zone, ids), and what a pod was started with.
-ZONE, CLUSTER_ID, FIRST_NODE_ID = f"{GROUP}/zone", f"{GROUP}/cluster-id", f"{GROUP}/first-node-id"
-CONFIG_HASH = f"{GROUP}/config-hash"
 
 SET_NAME_MAX = 52  # Kubernetes appends a hash to it in a label of 63 characters
 HASH_LENGTH = 7

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ottla_operator.manifests.names import (
-    LISTENER,
-    NODE_ID,
     bootstrap_name,
     brokers_name,
     metadata_of,
@@ -16,6 +14,7 @@ from ottla_operator.manifests.ports import CLIENTS, GRPC, port_of
 from ottla_operator.manifests.server_properties import pool_of
 from ottla_operator.plans.layout import Layout
 from ottla_operator.resources.kafka_cluster import KafkaCluster, Listener
+from ottla_operator.resources.labels import LISTENER, NODE_ID
 
 __all__ = ["bootstrap_service", "brokers_service", "node_port_services", "services"]
 

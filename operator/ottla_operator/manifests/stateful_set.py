@@ -5,10 +5,6 @@ from typing import Any
 import msgspec
 
 from ottla_operator.manifests.names import (
-    CLUSTER_ID,
-    CONFIG_HASH,
-    FIRST_NODE_ID,
-    ZONE,
     brokers_name,
     config_name,
     labels_of,
@@ -20,6 +16,7 @@ from ottla_operator.manifests.ports import GRPC, HEALTH, port_of
 from ottla_operator.manifests.server_properties import DATA_DIR, config_hash, pool_of
 from ottla_operator.plans.layout import Layout, NodeSet
 from ottla_operator.resources.kafka_cluster import KafkaCluster, Pool
+from ottla_operator.resources.labels import CLUSTER_ID, CONFIG_HASH, FIRST_NODE_ID, ZONE
 
 __all__ = ["CONTAINER", "BrokerImage", "stateful_set"]
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from ottla_operator.plans.obstacle import Obstacle
 from ottla_operator.resources.kafka_cluster import NODES_PER_POOL_MAX, KafkaCluster, Pool
 
-__all__ = ["NO_ZONE", "Layout", "NodeSet", "Obstacle", "Record", "plan_layout"]
+__all__ = ["NO_ZONE", "Layout", "NodeSet", "Record", "plan_layout"]
 
 NO_ZONE = ""
 ID_BLOCK = NODES_PER_POOL_MAX  # so that a set can grow to all of its pool
@@ -50,13 +51,6 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def node_count(self) -> int:
         return sum(one.nodes for one in self.sets)
-
-
-class Obstacle(msgspec.Struct, frozen=True):
-    """Why something cannot be done now: a word for programs, a sentence with the next step for people."""
-
-    reason: str
-    message: str
 
 
 def plan_layout(cluster: KafkaCluster, records: Sequence[Record], zones: Sequence[str]) -> Layout | Obstacle:

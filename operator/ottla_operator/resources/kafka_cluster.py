@@ -33,7 +33,7 @@ OWN_SETTINGS = (
 )  # fmt: skip
 
 
-class Racks(Model, kw_only=True):
+class Racks(Model, frozen=True, kw_only=True):
     """How the zones of the nodes become racks of brokers."""
 
     topology_key: Annotated[
@@ -42,7 +42,7 @@ class Racks(Model, kw_only=True):
     ] = "topology.kubernetes.io/zone"
 
 
-class Storage(Model, kw_only=True):
+class Storage(Model, frozen=True, kw_only=True):
     """Where a node of the pool keeps its data."""
 
     size: Annotated[
@@ -64,7 +64,7 @@ class Storage(Model, kw_only=True):
     ) = None
 
 
-class Resources(Model, kw_only=True):
+class Resources(Model, frozen=True, kw_only=True):
     """CPU and memory of a node's container."""
 
     requests: Annotated[
@@ -75,7 +75,7 @@ class Resources(Model, kw_only=True):
     ] = field(default_factory=dict)
 
 
-class Pool(Model, kw_only=True):
+class Pool(Model, frozen=True, kw_only=True):
     """Nodes of the same kind."""
 
     RULES: ClassVar[Rules] = (
@@ -116,7 +116,7 @@ class Pool(Model, kw_only=True):
     ] = ()
 
 
-class Listener(Model, kw_only=True):
+class Listener(Model, frozen=True, kw_only=True):
     """A way in for clients."""
 
     RULES: ClassVar[Rules] = (
@@ -150,7 +150,7 @@ class Listener(Model, kw_only=True):
     ) = None
 
 
-class KafkaClusterSpec(Model, kw_only=True):
+class KafkaClusterSpec(Model, frozen=True, kw_only=True):
     """What the fleet should be."""
 
     RULES: ClassVar[Rules] = (
@@ -204,7 +204,7 @@ class KafkaClusterSpec(Model, kw_only=True):
     ) = None
 
 
-class RolloutStep(Model, kw_only=True):
+class RolloutStep(Model, frozen=True, kw_only=True):
     """One pod that is to be restarted."""
 
     pod: Annotated[str, Meta(description="Its name.")]
@@ -213,14 +213,14 @@ class RolloutStep(Model, kw_only=True):
     blocked_by: Annotated[tuple[str, ...], Meta(description="What speaks against it now.")] = ()
 
 
-class ListenerStatus(Model, kw_only=True):
+class ListenerStatus(Model, frozen=True, kw_only=True):
     """Where clients begin."""
 
     name: Annotated[str, Meta(description="Of the listener.")]
     bootstrap_servers: Annotated[str, Meta(description="For the setting bootstrap.servers of clients.")]
 
 
-class KafkaClusterStatus(Status, kw_only=True):
+class KafkaClusterStatus(Status, frozen=True, kw_only=True):
     """What was last found out about the fleet."""
 
     cluster_id: Annotated[str, Meta(description="Id of the fleet, kept on its volumes.")] | None = None
@@ -230,7 +230,7 @@ class KafkaClusterStatus(Status, kw_only=True):
     rollout: Annotated[tuple[RolloutStep, ...], Meta(description="Pods that are to be restarted, next one first.")] = ()
 
 
-class KafkaCluster(Resource):
+class KafkaCluster(Resource, frozen=True, kw_only=True):
     """A fleet of brokers that speaks Kafka's protocol."""
 
     RULES: ClassVar[Rules] = (

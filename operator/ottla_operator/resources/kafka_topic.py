@@ -13,13 +13,13 @@ PARTITIONS_MAX = 10_000
 REPLICAS_MAX = 100
 
 
-class ClusterRef(Model, kw_only=True):
+class ClusterRef(Model, frozen=True, kw_only=True):
     """A KafkaCluster in the same namespace."""
 
     name: Annotated[str, Meta(description="Its name.", min_length=1, max_length=63)]
 
 
-class KafkaTopicSpec(Model, kw_only=True):
+class KafkaTopicSpec(Model, frozen=True, kw_only=True):
     """What the topic should be."""
 
     RULES: ClassVar[Rules] = (
@@ -66,7 +66,7 @@ class KafkaTopicSpec(Model, kw_only=True):
     ] = "Retain"
 
 
-class KafkaTopicStatus(Status, kw_only=True):
+class KafkaTopicStatus(Status, frozen=True, kw_only=True):
     """What was last found out about the topic."""
 
     topic_name: Annotated[str, Meta(description="Name in Kafka.")] | None = None
@@ -75,7 +75,7 @@ class KafkaTopicStatus(Status, kw_only=True):
     replicas: Annotated[int, Meta(description="Replicas of a partition.")] | None = None
 
 
-class KafkaTopic(Resource):
+class KafkaTopic(Resource, frozen=True, kw_only=True):
     """A topic of a KafkaCluster."""
 
     RULES: ClassVar[Rules] = (

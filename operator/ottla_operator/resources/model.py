@@ -53,19 +53,20 @@ class Model(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     RULES: ClassVar[Rules] = ()
 
 
-class Metadata(Model, kw_only=True):
+class Metadata(Model, frozen=True, kw_only=True):
     name: str
     namespace: str = ""
     uid: str = ""
     generation: int = 0
     resource_version: str = ""
+    creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
 
-class Condition(Model, kw_only=True):
+class Condition(Model, frozen=True, kw_only=True):
     """One aspect of the object's state, as Kubernetes' own conditions."""
 
     type: Annotated[str, Meta(description="What it is about, such as Ready.", max_length=63)]
@@ -78,7 +79,7 @@ class Condition(Model, kw_only=True):
     observed_generation: Annotated[int, Meta(description="The generation that it was found for.", ge=0)] = 0
 
 
-class Status(Model):
+class Status(Model, frozen=True, kw_only=True):
     """What was last found out about the object."""
 
     conditions: Annotated[tuple[Condition, ...], keyed_by("type"), Meta(description="Ready first.", max_length=16)] = ()
@@ -87,7 +88,7 @@ class Status(Model):
     ) = None
 
 
-class Resource(Model):
+class Resource(Model, frozen=True, kw_only=True):
     CRD: ClassVar[Crd]
 
     metadata: Metadata

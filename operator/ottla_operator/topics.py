@@ -1,0 +1,166 @@
+"""Looking after all KafkaTopics of a cluster together: many topics are one call to the brokers."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from ottla_operator import observing
+from ottla_operator.clusters import Clusters
+from ottla_operator.fleet import Fleet, FleetUnavailable
+from ottla_operator.kube import Conflict, Kube, kind_of
+from ottla_operator.plans.conditions import Finding, conditions
+from ottla_operator.plans.topics import (
+    FoundTopic,
+    TopicOutcome,
+    TopicPlan,
+    finalizers_of,
+    finding,
+    plan_topics,
+)
+from ottla_operator.reconciling import Key
+from ottla_operator.resources.kafka_cluster import KafkaCluster
+from ottla_operator.resources.kafka_topic import KafkaTopic, KafkaTopicStatus
+from ottla_operator.status import Reporting
+
+__all__ = ["Topics", "cluster_key"]
+
+log = logging.getLogger("ottla.operator")
+
+UNFINISHED_SECONDS, REFUSED_SECONDS, RESYNC_SECONDS = 1.0, 10.0, 60.0
+KIND = kind_of(KafkaTopic)
+
+
+def cluster_key(topic: KafkaTopic) -> Key:
+    return Key(topic.metadata.namespace, topic.spec.cluster_ref.name)
+
+
+class Topics:
+    """`seen` is what the watch has brought, by cluster and name."""
+
+    def __init__(self, kube: Kube, clusters: Clusters) -> None:
+        self._kube = kube
+        self._clusters = clusters
+        self._reporting = Reporting(kube)
+        self.seen: dict[Key, dict[str, KafkaTopic]] = {}
+
+    async def look(self, key: Key) -> float | None:
+        """At the topics of the cluster `key`."""
+        topics = list(self.seen.get(key, {}).values())
+        if not topics:
+            self.seen.pop(key, None)
+            return None
+        cluster = self._clusters.seen.get(key)
+        if cluster is None or cluster.metadata.deletion_timestamp:
+            return await self._without_cluster(key, topics)
+        try:
+            return await self._with_cluster(cluster, self._clusters.fleet(key), topics)
+        except FleetUnavailable as error:
+            log.debug("topics of %s: %s", key, error)
+            why = Finding("Ready", False, "ClusterNotReady", f"KafkaCluster {key.name} does not answer yet: {error}")
+            await self._tell_all([topic for topic in topics if not _is_settled(topic)], why)
+            return UNFINISHED_SECONDS
+
+    async def _without_cluster(self, key: Key, topics: Sequence[KafkaTopic]) -> float:
+        """Nothing to delete topics from: nothing may hold the objects. Asked for once more, since a watch may lag."""
+        there = await self._kube.get(kind_of(KafkaCluster), key.namespace, key.name)
+        if there is not None and "deletionTimestamp" not in there["metadata"]:
+            return UNFINISHED_SECONDS
+        text = f"there is no KafkaCluster {key.name} in namespace {key.namespace}; make it, or correct spec.clusterRef"
+        await self._hold(topics, done=True)
+        await self._tell_all(topics, Finding("Ready", False, "ClusterNotFound", text))
+        return RESYNC_SECONDS
+
+    async def _with_cluster(self, cluster: KafkaCluster, fleet: Fleet, topics: Sequence[KafkaTopic]) -> float:
+        await fleet.reach(observing.addresses(await observing.observe_pods(self._kube, cluster)))
+        names = sorted({topic.topic_name for topic in topics})
+        found = await fleet.topics(names)
+        await self._hold([topic for topic in topics if not topic.metadata.deletion_timestamp], done=False)
+        plan = plan_topics(topics, found)
+        outcomes = await _perform(fleet, plan)
+        if outcomes:
+            found = await fleet.topics(names)
+        await self._release([topic for topic in topics if topic.metadata.deletion_timestamp], found)
+        staying = [topic for topic in topics if not topic.metadata.deletion_timestamp]
+        return await self._tell(staying, found, outcomes, plan.rivals)
+
+    # finalizers
+
+    async def _release(self, leaving: Sequence[KafkaTopic], found: Mapping[str, FoundTopic]) -> None:
+        await self._hold([topic for topic in leaving if topic.topic_name not in found], done=True)
+        await self._hold([topic for topic in leaving if topic.topic_name in found], done=False)
+
+    async def _hold(self, topics: Sequence[KafkaTopic], *, done: bool) -> None:
+        await asyncio.gather(*(self._hold_one(topic, finalizers_of(topic, done=done)) for topic in topics))
+
+    async def _hold_one(self, topic: KafkaTopic, finalizers: tuple[str, ...]) -> None:
+        about = topic.metadata
+        if finalizers == about.finalizers:
+            return
+        try:
+            await self._kube.set_finalizers(
+                KIND,
+                namespace=about.namespace,
+                name=about.name,
+                resource_version=about.resource_version,
+                finalizers=finalizers,
+            )
+        except Conflict:
+            log.debug("KafkaTopic %s has changed meanwhile; the next look sees it", about.name)
+
+    # telling
+
+    async def _tell(
+        self,
+        topics: Sequence[KafkaTopic],
+        found: Mapping[str, FoundTopic],
+        outcomes: Mapping[str, TopicOutcome],
+        rivals: Mapping[str, str],
+    ) -> float:
+        """When to look again."""
+        findings = {
+            topic.metadata.name: finding(topic, found.get(topic.topic_name), outcomes.get(topic.topic_name), rivals)
+            for topic in topics
+        }
+        await asyncio.gather(
+            *(self._report(topic, findings[topic.metadata.name], found.get(topic.topic_name)) for topic in topics)
+        )
+        reasons = {one.reason for one in findings.values() if not one.holds}
+        if reasons & {"Creating", "PartitionsOffline"}:
+            return UNFINISHED_SECONDS
+        return REFUSED_SECONDS if reasons else RESYNC_SECONDS
+
+    async def _tell_all(self, topics: Sequence[KafkaTopic], why: Finding) -> None:
+        await asyncio.gather(*(self._report(topic, why, None) for topic in topics))
+
+    async def _report(self, topic: KafkaTopic, why: Finding, there: FoundTopic | None) -> None:
+        before = topic.status or KafkaTopicStatus()
+        generation = topic.metadata.generation
+        status = KafkaTopicStatus(
+            conditions=conditions([why], before.conditions, generation=generation, now=datetime.now(UTC)),
+            observed_generation=generation,
+            topic_name=topic.topic_name,
+            topic_id=there.id if there else before.topic_id,
+            partitions=there.partitions if there else before.partitions,
+            replicas=there.replicas if there else before.replicas,
+        )
+        await self._reporting.report(KIND, topic.metadata, before=topic.status, now=status)
+
+
+def _is_settled(topic: KafkaTopic) -> bool:
+    """What was found about this very spec still holds while the brokers are silent for a moment."""
+    status = topic.status
+    if status is None or status.observed_generation != topic.metadata.generation:
+        return False
+    return any(one.type == "Ready" and one.status == "True" for one in status.conditions)
+
+
+async def _perform(fleet: Fleet, plan: TopicPlan) -> dict[str, TopicOutcome]:
+    outcomes: dict[str, TopicOutcome] = {}
+    if plan.create:
+        outcomes |= await fleet.create_topics(plan.create)
+    if plan.alter:
+        outcomes |= await fleet.alter_topics(plan.alter)
+    if plan.delete:
+        outcomes |= await fleet.delete_topics(plan.delete)
+    return outcomes
