@@ -13,6 +13,10 @@ __all__ = ["DATA_DIR", "NodePorts", "config_hash", "pool_of", "server_properties
 DATA_DIR = "/var/lib/ottla"
 REPLICAS_DEFAULT_MAX = 3
 HOST_IP = "${env:HOST_IP}"
+ENVIRONMENT_PROVIDER = {
+    "config.providers": "env",
+    "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+}
 
 # (listener's name, node id) → port on Kubernetes' nodes
 NodePorts = Mapping[tuple[str, int], int]
@@ -54,6 +58,8 @@ def _shared(cluster: KafkaCluster, layout: Layout, one: NodeSet, *, domain: str)
         own["broker.rack"] = one.zone
     if "broker" in pool.roles:
         own |= _listeners(cluster)
+    if any(one.type == "nodeport" and not one.advertised_host for one in cluster.spec.listeners):
+        own |= ENVIRONMENT_PROVIDER
     given = {name: str(value) for name, value in cluster.spec.config.items()}
     return {**_defaults(cluster, layout), **given, **own}
 

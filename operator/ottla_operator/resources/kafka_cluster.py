@@ -29,7 +29,7 @@ CONTROLLERS = "self.pools.filter(p, 'controller' in p.roles).map(p, p.replicas).
 OWN_SETTINGS = (
     "node.id", "broker.id", "process.roles", "cluster.id", "listeners", "advertised.listeners", "log.dirs", "log.dir",
     "listener.security.protocol.map", "inter.broker.listener.name", "controller.quorum.voters", "ottla.grpc.port",
-    "controller.quorum.bootstrap.servers", "broker.rack", "ottla.health.port", "metadata.log.dir",
+    "controller.quorum.bootstrap.servers", "broker.rack", "ottla.health.port", "metadata.log.dir", "config.providers",
 )  # fmt: skip
 
 

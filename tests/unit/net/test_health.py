@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-
 from ottla.net.health import HealthServer, answer
 
 
