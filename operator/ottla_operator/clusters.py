@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import time
 from datetime import UTC, datetime
 
 from ottla_operator import observing
+from ottla_operator.announcing import Announcing
 from ottla_operator.applying import Applying
 from ottla_operator.environment import Environment
 from ottla_operator.fleet import Fleet, FleetUnavailable
@@ -24,6 +26,7 @@ from ottla_operator.manifests.server_properties import NodePorts
 from ottla_operator.manifests.services import services
 from ottla_operator.manifests.stateful_set import stateful_set
 from ottla_operator.plans.cluster_status import blocked_status, cluster_status
+from ottla_operator.plans.conditions import turned
 from ottla_operator.plans.layout import Layout, plan_layout
 from ottla_operator.plans.observed import ObservedPod, ObservedSet, set_of
 from ottla_operator.plans.obstacle import Obstacle
@@ -37,6 +40,7 @@ __all__ = ["Clusters"]
 
 log = logging.getLogger("ottla.operator")
 
+KIND = kind_of(KafkaCluster)
 UNFINISHED_SECONDS, OBSTACLE_SECONDS, RESYNC_SECONDS = 1.0, 10.0, 60.0
 
 
@@ -48,6 +52,7 @@ class Clusters:
         self._environment = environment
         self._applying = Applying(kube)
         self._reporting = Reporting(kube)
+        self._announcing = Announcing(kube, clock=time.monotonic)
         self._fleets: dict[Key, Fleet] = {}
         self.seen: dict[Key, KafkaCluster] = {}
 
@@ -127,7 +132,8 @@ class Clusters:
         verdicts = await self._verdicts(cluster, [pod for pod in pods if pod.name in due]) if fleet else {}
         rollout = plan_rollout(pods, sets, nodes_wanted=layout.node_count, fleet=fleet, verdicts=verdicts)
         if pod := rollout.restart:
-            log.info("%s: pod %s is restarted: %s", cluster.metadata.name, pod.name, due[pod.name])
+            text = f"pod {pod.name} is restarted: {due[pod.name]}"
+            await self._announcing.say(KIND, cluster.metadata, reason="Restarting", message=text)
             await self._kube.delete(PODS, cluster.metadata.namespace, pod.name, uid=pod.uid)
         return rollout
 
@@ -153,8 +159,13 @@ class Clusters:
     # reporting
 
     async def _report(self, cluster: KafkaCluster, status: KafkaClusterStatus) -> None:
-        kind = kind_of(KafkaCluster)
-        await self._reporting.report(kind, cluster.metadata, before=cluster.status, now=status)
+        if not await self._reporting.report(KIND, cluster.metadata, before=cluster.status, now=status):
+            return
+        if change := turned(cluster.status, status):
+            warning = change.status != "True"
+            await self._announcing.say(
+                KIND, cluster.metadata, reason=change.reason, message=change.message, warning=warning
+            )
 
 
 def _now() -> datetime:

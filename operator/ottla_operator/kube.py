@@ -15,8 +15,9 @@ from kubernetes.aio import client, config
 from ottla_operator.resources.model import GROUP, VERSION, Resource
 
 __all__ = [
-    "CONFIG_MAPS", "DISRUPTION_BUDGETS", "NODES", "PODS", "SERVICES", "STATEFUL_SETS", "VOLUME_CLAIMS", "Conflict",
-    "Kind", "Kube", "KubeError", "Manifest", "kind_of",
+    "CONFIG_MAPS", "DISRUPTION_BUDGETS", "EVENTS", "NODES", "PODS", "ROLES", "ROLE_BINDINGS", "SERVICES",
+    "SERVICE_ACCOUNTS", "STATEFUL_SETS", "VOLUME_CLAIMS", "Conflict", "Kind", "Kube", "KubeError", "Manifest",
+    "kind_of",
 ]  # fmt: skip
 
 FIELD_MANAGER = "ottla-operator"
@@ -41,6 +42,9 @@ VOLUME_CLAIMS = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 DISRUPTION_BUDGETS = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 NODES = Kind("v1", "Node", "nodes", namespaced=False)
 EVENTS = Kind("v1", "Event", "events")
+SERVICE_ACCOUNTS = Kind("v1", "ServiceAccount", "serviceaccounts")
+ROLES = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
+ROLE_BINDINGS = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 
 
 def kind_of(resource: type[Resource]) -> Kind:

@@ -5,9 +5,9 @@ from datetime import datetime
 
 import msgspec
 
-from ottla_operator.resources.model import Condition
+from ottla_operator.resources.model import Condition, Status
 
-__all__ = ["Finding", "conditions", "timestamp"]
+__all__ = ["Finding", "conditions", "timestamp", "turned"]
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -39,6 +39,15 @@ def conditions(
             )
         )
     return tuple(made)
+
+
+def turned(before: Status | None, now: Status, kind: str = "Ready") -> Condition | None:
+    """The condition, when it is not what it was: worth telling people."""
+    old = next((one for one in (before.conditions if before else ()) if one.type == kind), None)
+    new = next((one for one in now.conditions if one.type == kind), None)
+    if new is None or (old is not None and (old.status, old.reason) == (new.status, new.reason)):
+        return None
+    return new
 
 
 def timestamp(now: datetime) -> str:
