@@ -8,7 +8,8 @@ import kopf
 
 import ottla_operator.handlers.kafka_cluster
 import ottla_operator.handlers.kafka_topic
-import ottla_operator.handlers.lifecycle  # noqa: F401
+import ottla_operator.handlers.lifecycle
+import ottla_operator.handlers.spark_application  # noqa: F401
 from ottla_operator.environment import Environment
 
 HEALTH = "http://0.0.0.0:8080/healthz"

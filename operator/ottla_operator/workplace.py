@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ottla_operator.applications import Applications
 from ottla_operator.clusters import Clusters
 from ottla_operator.environment import Environment
 from ottla_operator.kube import Kube
@@ -19,6 +20,7 @@ class Workplace:
     topics: Topics
     cluster_queue: Reconciling
     topic_queue: Reconciling
+    application_queue: Reconciling
 
     @staticmethod
     async def open(environment: Environment) -> "Workplace":
@@ -32,10 +34,12 @@ class Workplace:
             topics=topics,
             cluster_queue=Reconciling("KafkaCluster", clusters.look),
             topic_queue=Reconciling("topics of KafkaCluster", topics.look),
+            application_queue=Reconciling("SparkApplication", Applications(kube, clusters, environment).look),
         )
 
     async def close(self) -> None:
         await self.cluster_queue.stop()
         await self.topic_queue.stop()
+        await self.application_queue.stop()
         await self.clusters.close()
         await self.kube.close()

@@ -3,7 +3,8 @@
 from ottla_operator.resources.kafka_cluster import KafkaCluster
 from ottla_operator.resources.kafka_topic import KafkaTopic
 from ottla_operator.resources.model import Resource
+from ottla_operator.resources.spark_application import SparkApplication
 
 __all__ = ["KINDS"]
 
-KINDS: tuple[type[Resource], ...] = (KafkaCluster, KafkaTopic)
+KINDS: tuple[type[Resource], ...] = (KafkaCluster, KafkaTopic, SparkApplication)

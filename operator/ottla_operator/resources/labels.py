@@ -3,7 +3,8 @@
 from ottla_operator.resources.model import GROUP
 
 __all__ = [
-    "APPLICATION", "APPLIED", "ATTEMPT", "CLUSTER", "CLUSTER_ID", "CONFIG_HASH", "FIRST_NODE_ID", "LISTENER", "NODE_ID", "POOL", "RACK", "ZONE",
+    "APPLICATION", "APPLIED", "ATTEMPT", "CLUSTER", "CLUSTER_ID",
+    "CONFIG_HASH", "FIRST_NODE_ID", "LISTENER", "NODE_ID", "POOL", "RACK", "ZONE",
 ]  # fmt: skip
 
 # Labels.
