@@ -140,7 +140,7 @@ class Clusters:
     # asking
 
     async def _describe(self, key: Key, pods: list[ObservedPod]) -> FleetView | None:
-        if not any(pod.address for pod in pods):
+        if not any(pod.ready for pod in pods):
             return None
         try:
             return await self.fleet(key).describe()

@@ -1,5 +1,6 @@
 """The only module that talks to brokers: their Control service over gRPC, wherever its leader is."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -12,9 +13,11 @@ from ottla.rpc.channels import OPTIONS
 from ottla_operator.plans.rollout import FleetView, Verdict
 from ottla_operator.plans.topics import FoundTopic, TopicChange, TopicOutcome
 
-__all__ = ["Fleet", "FleetUnavailable"]
+__all__ = ["Fleet", "FleetRefused", "FleetUnavailable"]
 
-ANSWER_SECONDS_MAX = 10.0
+ANSWER_SECONDS_MAX, CHANGE_SECONDS_MAX = 3.0, 15.0
+# An election takes a moment; whoever asks in it need not hear of it.
+ATTEMPTS, PAUSE_SECONDS = 4, 0.5
 TOPICS_PER_CALL_MAX = 1000
 LEADER = "ottla-leader"
 NO_SUCH_TOPIC = 3
@@ -28,6 +31,10 @@ TRY_ANOTHER = (
 
 class FleetUnavailable(Exception):
     """No active controller answers; the text says what the nodes said."""
+
+
+class FleetRefused(Exception):
+    """The controller does not do what was asked of it; the text says why."""
 
 
 class Fleet:
@@ -83,7 +90,8 @@ class Fleet:
         """One that is gone is deleted."""
         outcomes: dict[str, TopicOutcome] = {}
         for some in _portions(names):
-            outcomes |= _outcomes(await self._send("DeleteTopics", pb.DeleteTopicsRequest(names=some)))
+            request = pb.DeleteTopicsRequest(names=some)
+            outcomes |= _outcomes(await self._send("DeleteTopics", request, seconds_max=CHANGE_SECONDS_MAX))
         return {
             name: TopicOutcome(0) if outcome.code == NO_SUCH_TOPIC else outcome for name, outcome in outcomes.items()
         }
@@ -93,12 +101,21 @@ class Fleet:
     ) -> dict[str, TopicOutcome]:
         outcomes: dict[str, TopicOutcome] = {}
         for some in _portions([_spec(change) for change in changes]):
-            outcomes |= _outcomes(await self._send(method, request(some)))
+            outcomes |= _outcomes(await self._send(method, request(some), seconds_max=CHANGE_SECONDS_MAX))
         return outcomes
 
     # finding the leader
 
-    async def _send(self, method: str, message: Any) -> Any:
+    async def _send(self, method: str, message: Any, *, seconds_max: float = ANSWER_SECONDS_MAX) -> Any:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return await self._send_to_leader(method, message, seconds_max)
+            except FleetUnavailable:
+                if attempt == ATTEMPTS:
+                    raise
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _send_to_leader(self, method: str, message: Any, seconds_max: float) -> Any:
         """The last leader first, then whoever it or another one names."""
         waiting = sorted(self._addresses, key=lambda node_id: (node_id != self._leader, node_id))
         said, asked = ["no node has an address"], set[int]()
@@ -109,11 +126,11 @@ class Fleet:
             asked.add(node_id)
             try:
                 stub = ControlStub(self._channel(self._addresses[node_id]))
-                reply = await getattr(stub, method)(message, timeout=ANSWER_SECONDS_MAX)
+                reply = await getattr(stub, method)(message, timeout=seconds_max)
             except grpc.aio.AioRpcError as error:
                 said.append(f"node {node_id}: {error.details()}")
                 if error.code() not in TRY_ANOTHER:
-                    raise FleetUnavailable(said[-1]) from error
+                    raise FleetRefused(said[-1]) from error
                 waiting[:0] = _leaders(error)
             else:
                 self._leader = node_id

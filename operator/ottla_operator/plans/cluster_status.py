@@ -89,6 +89,8 @@ def _progress(layout: Layout, ready: int, rollout: Rollout) -> Finding:
         against = f": {first.blocked_by[0]}" if first.blocked_by else ""
         text = f"{len(rollout.steps)} pods are to be restarted, next {first.pod} ({first.verdict.lower()}{against})"
         return Finding("Progressing", True, "Rolling", text)
+    if rollout.unseen:
+        return Finding("Progressing", True, "Applying", "Kubernetes has not yet looked at what was changed")
     if ready < layout.node_count:
         return Finding("Progressing", True, "Starting", f"{layout.node_count - ready} nodes are still to come")
     return Finding("Progressing", False, "UpToDate", "everything is as the spec asks for")

@@ -33,8 +33,11 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Rollout(msgspec.Struct, frozen=True):
+    """`unseen`: sets whose newest template Kubernetes has not looked at yet, so that their pods cannot be judged."""
+
     steps: tuple[RolloutStep, ...] = ()
     restart: ObservedPod | None = None
+    unseen: int = 0
 
 
 def outdated(pods: Sequence[ObservedPod], sets: Sequence[ObservedSet]) -> dict[str, str]:
@@ -83,7 +86,7 @@ def plan_rollout(
         else:
             verdict = "Blocked" if against else "Waiting"
             steps.append(RolloutStep(pod=pod.name, reason=reasons[pod.name], verdict=verdict, blocked_by=against))
-    return Rollout(tuple(steps), chosen)
+    return Rollout(tuple(steps), chosen, unseen=sum(not one.revision for one in sets))
 
 
 def _obstacles_for_all(pods: Sequence[ObservedPod], *, nodes_wanted: int, fleet: FleetView | None) -> tuple[str, ...]:

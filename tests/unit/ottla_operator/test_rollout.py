@@ -80,3 +80,4 @@ def test_why_a_pod_is_outdated():
 def test_no_restart_before_kubernetes_has_seen_the_new_template():
     unseen = [type(SETS[0])(name="set", revision="", config_hash="new", image="broker:1")]
     assert outdated([pod(0, revision="old")], unseen) == {}
+    assert plan_rollout([pod(0)], unseen, nodes_wanted=1, fleet=FLEET, verdicts={}).unseen == 1
