@@ -16,7 +16,7 @@ OWN_BASE = "localhost/ottla/python-base:bookworm-1"
 OWN_BASE_PACKAGES = "python3,python3-venv,ca-certificates"
 BUILD_TIMEOUT_S = 1800
 PULL_TIMEOUT_S = 120
-CERTIFICATES = Path("/etc/ssl/certs")
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 DEBIAN_PACKAGES = {"buildah": "buildah", "mmdebstrap": "mmdebstrap"}
 
 
@@ -63,7 +63,7 @@ def _build_command(program: str) -> list[str]:
     if program == "docker":
         return ["docker", "build", "--quiet", "--network", "host"]
     # A machine behind a proxy trusts authorities that a fresh base does not know: only while building.
-    certificates = ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro"] if CERTIFICATES.is_dir() else []
+    certificates = ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro"] if CERTIFICATES.is_file() else []
     common = ["--quiet", "--layers", "--network", "host", "--isolation", "chroot", *certificates]
     return [program, "build", *common]
 

@@ -2,8 +2,10 @@
 
 import os
 import shutil
+from collections.abc import Sequence
+from pathlib import Path
 
-from cluster import in_docker, own, teardown
+from cluster import in_docker, loading, own, teardown
 from cluster.access import Access
 from cluster.binaries import ensure_binaries
 from cluster.places import kubeconfig
@@ -19,11 +21,14 @@ def running() -> Access | None:
     return in_docker.access() if in_docker.runs() else None
 
 
-def up() -> Access:
-    """The cluster to use, started when none runs."""
-    if found := running():
-        return found
-    return in_docker.up() if in_docker.docker_answers() else own.up()
+def up(archives: Sequence[Path] = ()) -> Access:
+    """The cluster to use, started when none runs, with the images of these archives on its nodes."""
+    found = running()
+    if found is None and not in_docker.docker_answers():
+        return own.up(archives)
+    ready = found or in_docker.up()
+    loading.load(ready, list(archives))
+    return ready
 
 
 def down() -> bool:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
-from cluster import choice, loading
+from cluster import choice
 from cluster.access import Access
 from cluster.diagnosis import diagnosis
 from cluster.fleet_access import Applied, KafkaOnKubernetes
@@ -23,13 +23,20 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Iterator[Access]:
-    """Whatever stands already stays; what the tests started ends with them."""
+def images(request: pytest.FixtureRequest) -> list[Path]:
+    """Archives of the present sources."""
+    with _shown(request):
+        return build_all(IMAGES)
+
+
+@pytest.fixture(scope="session")
+def cluster(images: list[Path], request: pytest.FixtureRequest) -> Iterator[Access]:
+    """With the images on its nodes. What stands already stays; what the tests started ends with them."""
     with _shown(request):
         standing = choice.running()
     try:
         with _shown(request):
-            access = standing or choice.up()
+            access = choice.up(images)
         os.environ["KUBECONFIG"] = access.kubeconfig
         yield access
     finally:
@@ -38,13 +45,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Access]:
 
 
 @pytest.fixture(scope="session")
-def images(cluster: Access, request: pytest.FixtureRequest) -> None:
-    with _shown(request):
-        loading.load(cluster, build_all(IMAGES))
-
-
-@pytest.fixture(scope="session")
-def installed(cluster: Access, images: None) -> Iterator[Access]:
+def installed(cluster: Access) -> Iterator[Access]:
     """The chart with its default values; images are never pulled, so what runs is what was built."""
     where = ("--namespace", NAMESPACE, "--create-namespace")
     cluster.helm("upgrade", "--install", RELEASE, TOP / "charts" / "ottla", *where, *_values(), "--wait")

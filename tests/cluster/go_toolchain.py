@@ -40,9 +40,7 @@ def _version(go: str) -> tuple[int, int]:
 def _fetch(folder: Path) -> None:
     machine = os.uname().machine
     if machine != "x86_64":
-        raise CommandFailed(
-            f"go is missing: install Go {VERSION} for {machine}, or set KUBECONFIG to a cluster"
-        )
+        raise CommandFailed(f"go is missing: install Go {VERSION} for {machine}, or set KUBECONFIG to a cluster")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="fetch-") as scratch:
         archive = Path(scratch) / "go.zip"

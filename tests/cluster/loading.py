@@ -1,12 +1,13 @@
 """Images onto the nodes, from archives that any engine wrote."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import in_docker, node
+from cluster import image_store, in_docker, runtime
 from cluster.access import Access
 from cluster.commands import run
-from cluster.places import NODES, Place, state_folder
+from cluster.places import NODES, state_folder
 from cluster.progress import console, step
 
 LOAD_TIMEOUT_S = 600.0
@@ -27,19 +28,17 @@ def load(access: Access, archives: list[Path]) -> None:
 
 
 def _load_own(archives: list[Path]) -> None:
-    pending = [(place, archive) for archive in archives for place in NODES if not _mark(place, archive).exists()]
-    if not pending:
-        return
-    names = ", ".join(sorted({archive.stem for _, archive in pending}))
-    with step(f"loading {names} into the nodes"), ThreadPoolExecutor(len(NODES)) as threads:
-        list(threads.map(lambda pair: _load_one(*pair), pending))
+    pending = [archive for archive in archives if archive.name not in loaded()]
+    for archive in pending:
+        with step(f"loading {archive.stem} into the nodes"), ThreadPoolExecutor(len(NODES)) as threads:
+            list(threads.map(lambda node, archive=archive: runtime.import_image(node.folder, archive), NODES))
+        _list().write_text(json.dumps(image_store.newest(loaded(), [archive])))
 
 
-def _load_one(place: Place, archive: Path) -> None:
-    node.import_image(place, archive, timeout_s=LOAD_TIMEOUT_S)
-    _mark(place, archive).parent.mkdir(exist_ok=True)
-    _mark(place, archive).touch()
+def loaded() -> list[str]:
+    """Names of archives that the running nodes have: those of the store at their start, and what came later."""
+    return list(json.loads(_list().read_text())) if _list().exists() else image_store.contents()
 
 
-def _mark(place: Place, archive: Path) -> Path:
-    return state_folder() / "loaded" / f"{place.name}-{archive.name}"
+def _list() -> Path:
+    return state_folder() / "loaded.json"

@@ -3,10 +3,11 @@
 import json
 import os
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import control_plane, network, node, packages, pause_image, pki, programs, teardown, volumes
+from cluster import control_plane, image_store, network, node, packages, pause_image, pki, programs, teardown, volumes
 from cluster.access import Access
 from cluster.binaries import binaries_folder, ensure_binaries
 from cluster.commands import CommandFailed, answers, wait_until
@@ -37,7 +38,8 @@ def runs() -> bool:
     return whole and answers(binaries_folder() / "kubectl", "--kubeconfig", kubeconfig(), "get", "--raw", "/readyz")
 
 
-def up() -> Access:
+def up(archives: Sequence[Path] = ()) -> Access:
+    """With the images of these archives on every node."""
     if os.geteuid() != 0:
         raise CommandFailed("kubelets and containerds need root: run as root, start docker, or set KUBECONFIG")
     os.environ["PATH"] = packages.search_path()
@@ -49,6 +51,9 @@ def up() -> Access:
         with step("removing what a former run left"):
             teardown.down()
     state_folder().mkdir(parents=True)
+    with step("images, unpacked once for all nodes"):
+        image_store.fill([pause_image.ensure_archive(), *archives])
+        (state_folder() / "loaded.json").write_text(json.dumps(image_store.contents()))
     with step("certificates"):
         pki.make()
     with step("etcd, API server, controllers, scheduler"):
@@ -73,9 +78,8 @@ def _start_nodes(binaries: Path) -> None:
     network.start_services(binaries)
     access().apply(volumes.STORAGE_CLASS)
     programs.start("volumes", [sys.executable, "-m", "cluster.volumes"], environment={"PYTHONPATH": str(TESTS)})
-    pause_archive = pause_image.ensure_archive()
     with ThreadPoolExecutor(len(NODES)) as threads:
-        list(threads.map(lambda place: node.start(place, binaries, pause_archive), NODES))
+        list(threads.map(lambda place: node.start(place, binaries), NODES))
 
 
 def _nodes_ready() -> bool:

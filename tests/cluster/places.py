@@ -53,10 +53,6 @@ class Place:
         return state_folder() / self.name
 
     @property
-    def socket(self) -> Path:
-        return self.folder / "c.sock"
-
-    @property
     def bridge(self) -> str:
         return f"ottla-n{self.number}"
 
