@@ -16,8 +16,9 @@ env: $(VENV)/.ready ## Make .venv with everything for development (.venv/bin/ott
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@$(PYTHON) scripts/environment.py $(VENV)
 
-up: env ## Start three brokers in three racks, the first on 127.0.0.1:9092, data in ./data (Ctrl-C stops them)
-	@exec $(BIN)/ottla fleet up -n 3 --racks a,b,c --data-dir data
+up: env ## Start three brokers in three racks, feed sample events, run a Spark pipeline over them (Ctrl-C stops all)
+	@$(BIN)/python scripts/java.py
+	@exec $(BIN)/ottla up --data-dir data
 
 test: env ## Run everything: checks, unit tests, simulation, real clients (sets up what it needs)
 	@$(BIN)/python scripts/test_all.py

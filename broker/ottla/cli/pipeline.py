@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ottla.cli.terminal import make_console
 from ottla.errors import Refusal
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ again with the same --folder, it goes on where it was.
 """
 
 ROWS_SHOWN_MAX = 15
-WIDTH_OF_FILES = 120
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 commands = typer.Typer(no_args_is_help=True)
 
@@ -52,7 +52,7 @@ def list_pipelines() -> None:
         table.add_column(heading)
     for pipeline in PIPELINES.values():
         table.add_row(pipeline.name, ", ".join(pipeline.reads), ", ".join(pipeline.writes), pipeline.summary)
-    _console().print(table)
+    make_console().print(table)
 
 
 @commands.command("run", help=RUN)
@@ -67,7 +67,7 @@ def run(
 ) -> None:
     _refuse_unknown(name)
     _refuse_without_packages()
-    console = _console()
+    console = make_console()
     with _sigterm_as_interrupt():
         try:
             _run_sessions(bootstrap_servers, events, seed, folder, console)
@@ -133,9 +133,3 @@ def _sigterm_as_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _console() -> Console:
-    """Without a terminal there is no width to keep to: a table in a file must not wrap."""
-    terminal = Console(highlight=False)
-    return terminal if terminal.is_terminal else Console(highlight=False, width=WIDTH_OF_FILES)
