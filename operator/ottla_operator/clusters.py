@@ -5,6 +5,8 @@ import logging
 import time
 from datetime import UTC, datetime
 
+import msgspec
+
 from ottla_operator import observing
 from ottla_operator.announcing import Announcing
 from ottla_operator.applying import Applying
@@ -68,6 +70,7 @@ class Clusters:
         if cluster is None or cluster.metadata.deletion_timestamp:  # its objects go with it, by their owner
             await self._forget(key)
             return None
+        cluster = msgspec.structs.replace(cluster, status=self._reporting.known(cluster.metadata, cluster.status))
         observed = await observing.observe(self._kube, cluster)
         layout = plan_layout(cluster, observed.records, observed.zones)
         if isinstance(layout, Obstacle):

@@ -4,15 +4,17 @@ The asynchronous client of the `kubernetes` package brings configuration, certif
 travel as plain dicts, since manifests are made as such and are applied by the server, not merged here.
 """
 
+import asyncio
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import aiohttp
 from kubernetes.aio import client, config
 
-from ottla_operator.resources.model import GROUP, VERSION, Resource
+from ottla_operator.resources.model import GROUP, VERSION, Metadata, Resource
 
 __all__ = [
     "CONFIG_MAPS", "DISRUPTION_BUDGETS", "EVENTS", "NODES", "PODS", "ROLES", "ROLE_BINDINGS", "SERVICES",
@@ -22,7 +24,7 @@ __all__ = [
 
 FIELD_MANAGER = "ottla-operator"
 ANSWER_SECONDS_MAX = 15.0
-REQUESTS_AT_ONCE_MAX = 32
+REQUESTS_AT_ONCE_MAX = 16
 PAGE_SIZE = 500
 Manifest = dict[str, Any]
 
@@ -68,6 +70,7 @@ class Kube:
 
     def __init__(self, api: client.ApiClient) -> None:
         self._api = api
+        self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)  # waiting for one's turn is not the server's silence
 
     @staticmethod
     async def connect() -> "Kube":
@@ -94,13 +97,14 @@ class Kube:
             raise
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None) -> list[Manifest]:
+        """With the kind and version that the API server leaves out of lists."""
         query = {"limit": str(PAGE_SIZE)}
         if labels:
             query["labelSelector"] = ",".join(f"{name}={value}" for name, value in labels.items())
         found: list[Manifest] = []
         while True:
             page = await self._ask("GET", _path(kind, namespace), query=query)
-            found += page.get("items") or []
+            found += [{"apiVersion": kind.api, "kind": kind.kind, **one} for one in page.get("items") or ()]
             following = page.get("metadata", {}).get("continue")
             if not following:
                 return found
@@ -139,17 +143,22 @@ class Kube:
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         return await self._ask("PATCH", path, query=query, body=body, content="application/apply-patch+yaml")
 
-    async def set_finalizers(
-        self, kind: Kind, *, namespace: str, name: str, resource_version: str, finalizers: Sequence[str]
-    ) -> None:
-        """Conflict when the object has changed since `resource_version`."""
-        body = {"metadata": {"resourceVersion": resource_version, "finalizers": list(finalizers)}}
-        path, content = _path(kind, namespace, name), "application/merge-patch+json"
-        try:
-            await self._ask("PATCH", path, query={"fieldManager": FIELD_MANAGER}, body=body, content=content)
-        except KubeError as error:
-            if error.status != 404:
-                raise
+    async def hold(self, kind: Kind, about: Metadata, finalizer: str) -> None:
+        """Add a finalizer; an object that is gone needs none."""
+        place = {"name": about.name, "namespace": about.namespace, "uid": about.uid, "finalizers": [finalizer]}
+        body = {"apiVersion": kind.api, "kind": kind.kind, "metadata": place}
+        with contextlib.suppress(Conflict):  # the uid keeps another object from being made
+            await self._apply(_path(kind, about.namespace, about.name), body)
+
+    async def release(self, kind: Kind, about: Metadata, finalizer: str) -> None:
+        """Take a finalizer away, whoever added it. Conflict when somebody else changes the object at the same time."""
+        live = await self.get(kind, about.namespace, about.name)
+        if live is None or live["metadata"]["uid"] != about.uid:
+            return
+        left = [name for name in live["metadata"].get("finalizers", ()) if name != finalizer]
+        body = {"metadata": {"resourceVersion": live["metadata"]["resourceVersion"], "finalizers": left}}
+        path, content = _path(kind, about.namespace, about.name), "application/merge-patch+json"
+        await self._ask("PATCH", path, query={"fieldManager": FIELD_MANAGER}, body=body, content=content)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str | None = None) -> None:
         """Exactly the object with this uid, when given. One that is gone is no error."""
@@ -183,8 +192,9 @@ class Kube:
         await self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         url = f"{self._api.configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")
         try:
-            response = await self._api.call_api(method, url, headers, body, _request_timeout=ANSWER_SECONDS_MAX)
-            data = await response.read()  # type: ignore[no-untyped-call]
+            async with self._slots:
+                response = await self._api.call_api(method, url, headers, body, _request_timeout=ANSWER_SECONDS_MAX)
+                data = await response.read()  # type: ignore[no-untyped-call]
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise KubeError(0, f"the API server does not answer: {error or type(error).__name__}") from error
         if not 200 <= response.status < 300:

@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 from ottla_operator import observing
 from ottla_operator.clusters import Clusters
 from ottla_operator.fleet import Fleet, FleetUnavailable
-from ottla_operator.kube import Conflict, Kube, kind_of
+from ottla_operator.kube import Kube, kind_of
 from ottla_operator.plans.conditions import Finding, conditions
 from ottla_operator.plans.topics import (
+    FINALIZER,
     FoundTopic,
     TopicOutcome,
     TopicPlan,
-    finalizers_of,
     finding,
+    must_hold,
     plan_topics,
 )
 from ottla_operator.reconciling import Key
@@ -58,8 +59,16 @@ class Topics:
         except FleetUnavailable as error:
             log.debug("topics of %s: %s", key, error)
             why = Finding("Ready", False, "ClusterNotReady", f"KafkaCluster {key.name} does not answer yet: {error}")
-            await self._tell_all([topic for topic in topics if not _is_settled(topic)], why)
+            unsettled = [topic for topic in topics if not self._is_settled(topic)]
+            await self._tell_all(unsettled, why)
             return UNFINISHED_SECONDS
+
+    def _is_settled(self, topic: KafkaTopic) -> bool:
+        """What was found about this very spec still holds while the brokers are silent for a moment."""
+        status = self._reporting.known(topic.metadata, topic.status)
+        if status is None or status.observed_generation != topic.metadata.generation:
+            return False
+        return any(one.type == "Ready" and one.status == "True" for one in status.conditions)
 
     async def _without_cluster(self, key: Key, topics: Sequence[KafkaTopic]) -> float:
         """Nothing to delete topics from: nothing may hold the objects. Asked for once more, since a watch may lag."""
@@ -91,22 +100,14 @@ class Topics:
         await self._hold([topic for topic in leaving if topic.topic_name in found], done=False)
 
     async def _hold(self, topics: Sequence[KafkaTopic], *, done: bool) -> None:
-        await asyncio.gather(*(self._hold_one(topic, finalizers_of(topic, done=done)) for topic in topics))
+        await asyncio.gather(*(self._hold_one(topic, hold=must_hold(topic, done=done)) for topic in topics))
 
-    async def _hold_one(self, topic: KafkaTopic, finalizers: tuple[str, ...]) -> None:
-        about = topic.metadata
-        if finalizers == about.finalizers:
-            return
-        try:
-            await self._kube.set_finalizers(
-                KIND,
-                namespace=about.namespace,
-                name=about.name,
-                resource_version=about.resource_version,
-                finalizers=finalizers,
-            )
-        except Conflict:
-            log.debug("KafkaTopic %s has changed meanwhile; the next look sees it", about.name)
+    async def _hold_one(self, topic: KafkaTopic, *, hold: bool) -> None:
+        held = FINALIZER in topic.metadata.finalizers
+        if hold and not held:
+            await self._kube.hold(KIND, topic.metadata, FINALIZER)
+        elif held and not hold:
+            await self._kube.release(KIND, topic.metadata, FINALIZER)
 
     # telling
 
@@ -134,7 +135,8 @@ class Topics:
         await asyncio.gather(*(self._report(topic, why, None) for topic in topics))
 
     async def _report(self, topic: KafkaTopic, why: Finding, there: FoundTopic | None) -> None:
-        before = topic.status or KafkaTopicStatus()
+        known = self._reporting.known(topic.metadata, topic.status)
+        before = known or KafkaTopicStatus()
         generation = topic.metadata.generation
         status = KafkaTopicStatus(
             conditions=conditions([why], before.conditions, generation=generation, now=datetime.now(UTC)),
@@ -144,15 +146,7 @@ class Topics:
             partitions=there.partitions if there else before.partitions,
             replicas=there.replicas if there else before.replicas,
         )
-        await self._reporting.report(KIND, topic.metadata, before=topic.status, now=status)
-
-
-def _is_settled(topic: KafkaTopic) -> bool:
-    """What was found about this very spec still holds while the brokers are silent for a moment."""
-    status = topic.status
-    if status is None or status.observed_generation != topic.metadata.generation:
-        return False
-    return any(one.type == "Ready" and one.status == "True" for one in status.conditions)
+        await self._reporting.report(KIND, topic.metadata, before=known, now=status)
 
 
 async def _perform(fleet: Fleet, plan: TopicPlan) -> dict[str, TopicOutcome]:

@@ -8,7 +8,7 @@ from ottla_operator.plans.conditions import Finding
 from ottla_operator.resources.kafka_topic import KafkaTopic
 
 __all__ = [
-    "FINALIZER", "FoundTopic", "TopicChange", "TopicOutcome", "TopicPlan", "finalizers_of", "finding", "plan_topics",
+    "FINALIZER", "FoundTopic", "TopicChange", "TopicOutcome", "TopicPlan", "finding", "must_hold", "plan_topics",
 ]  # fmt: skip
 
 FINALIZER = "ottla.dev/topic"
@@ -99,14 +99,11 @@ def _configs(topic: KafkaTopic) -> dict[str, str]:
     return {name: str(value) for name, value in topic.spec.config.items()}
 
 
-def finalizers_of(topic: KafkaTopic, *, done: bool) -> tuple[str, ...]:
-    """What should hold the object. `done`: the topic is gone, or nothing is left that it could be deleted from."""
-    others = tuple(name for name in topic.metadata.finalizers if name != FINALIZER)
-    if topic.metadata.deletion_timestamp is not None:
-        holds = FINALIZER in topic.metadata.finalizers and topic.spec.reclaim_policy == "Delete" and not done
-    else:
-        holds = topic.spec.reclaim_policy == "Delete"
-    return (*others, FINALIZER) if holds else others
+def must_hold(topic: KafkaTopic, *, done: bool) -> bool:
+    """Should the finalizer be there? `done`: the topic is gone, or nothing is left that it could be deleted from."""
+    if topic.metadata.deletion_timestamp is not None:  # none can be added any more
+        return FINALIZER in topic.metadata.finalizers and topic.spec.reclaim_policy == "Delete" and not done
+    return topic.spec.reclaim_policy == "Delete"
 
 
 def finding(

@@ -82,7 +82,7 @@ class Pool(Model, frozen=True, kw_only=True):
         Rule("self.roles == oldSelf.roles", "the roles of a pool cannot change; add another pool"),
         Rule("self.storage == oldSelf.storage", "the storage of a pool cannot change; add another pool"),
         Rule(
-            "self.replicas >= oldSelf.replicas",
+            "'controller' in self.roles || self.replicas >= oldSelf.replicas",
             "replicas cannot shrink: brokers would have to be drained first, which this version does not do",
         ),
         Rule(
@@ -165,8 +165,8 @@ class KafkaClusterSpec(Model, frozen=True, kw_only=True):
             "a pool cannot be removed: its brokers would have to be drained first, which this version does not do",
         ),
         Rule(
-            f"{CONTROLLERS} == {CONTROLLERS.replace('self.', 'oldSelf.')}",
-            "the number of controllers cannot change: they are the voters of the quorum",
+            "self.pools.all(p, !('controller' in p.roles) || oldSelf.pools.exists(o, o.name == p.name))",
+            "a pool with the role controller cannot be added: the voters of the quorum stay the same",
         ),
         Rule(
             "self.listeners.filter(l, l.type == 'internal').size() == 1",

@@ -6,8 +6,8 @@ from ottla_operator.plans.topics import (
     FoundTopic,
     TopicChange,
     TopicOutcome,
-    finalizers_of,
     finding,
+    must_hold,
     plan_topics,
 )
 from support.operator_samples import topic
@@ -74,17 +74,17 @@ def test_the_older_of_two_owns_the_topic():
 @pytest.mark.parametrize(
     ("policy", "metadata", "done", "expected"),
     [
-        ("Retain", {}, False, ()),
-        ("Delete", {}, False, (FINALIZER,)),
-        ("Retain", {"finalizers": [FINALIZER, "other"]}, False, ("other",)),
-        ("Delete", DELETED, False, (FINALIZER,)),
-        ("Delete", DELETED, True, ()),
-        ("Retain", DELETED, False, ()),
-        ("Delete", {"deletionTimestamp": "2026-01-01T00:00:00Z"}, False, ()),
+        ("Retain", {}, False, False),
+        ("Delete", {}, False, True),
+        ("Retain", {"finalizers": [FINALIZER, "other"]}, False, False),
+        ("Delete", DELETED, False, True),
+        ("Delete", DELETED, True, False),
+        ("Retain", DELETED, False, False),
+        ("Delete", {"deletionTimestamp": "2026-01-01T00:00:00Z"}, False, False),
     ],
 )
 def test_finalizers(policy, metadata, done, expected):
-    assert finalizers_of(topic(metadata=metadata, reclaimPolicy=policy), done=done) == expected
+    assert must_hold(topic(metadata=metadata, reclaimPolicy=policy), done=done) == expected
 
 
 @pytest.mark.parametrize(
