@@ -40,7 +40,9 @@ class Engine:
             case "podman":
                 _run(["podman", "save", "--format", "oci-archive", "--output", str(archive), reference])
             case _:
-                _run(["buildah", "push", "--quiet", reference, f"oci-archive:{archive}:{reference}"])
+                # Its layers are not compressed: every node would pay for that with time.
+                target = f"docker-archive:{archive}:{reference}"
+                _run(["buildah", "push", "--quiet", reference, target])
 
 
 def find_engine(cache: Path) -> Engine:

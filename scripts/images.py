@@ -19,6 +19,7 @@ sys.path.insert(0, str(TOP))  # the Python that runs a script looks only in the 
 from scripts.container_engines import BuildFailed, Engine, find_engine  # noqa: E402
 
 VERSION = "0.1.0"
+KEPT_OF_EACH = 3  # archives; whoever builds at the same time may still load an older one
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,13 @@ def build_all(names: list[str] | None = None) -> list[Path]:
     if unknown := set(names or ()) - known.keys():
         raise BuildFailed(f"no image is named {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     wanted = [known[name] for name in names] if names else list(IMAGES)
-    missing = [image for image in wanted if not archive_of(image).exists()]
+    archives = {image: archive_of(image) for image in wanted}  # sources may change while we build
+    missing = [image for image, archive in archives.items() if not archive.exists()]
     if missing:
         engine = find_engine(archives_folder())
         for image in missing:
-            _build(engine, image)
-    return [archive_of(image) for image in wanted]
+            _build(engine, image, archives[image])
+    return list(archives.values())
 
 
 def archive_of(image: Image) -> Path:
@@ -77,16 +79,16 @@ def _inputs(image: Image) -> Iterator[Path]:
         yield from (path for path in found if "__pycache__" not in path.parts)
 
 
-def _build(engine: Engine, image: Image) -> None:
-    started, target = time.monotonic(), archive_of(image)
+def _build(engine: Engine, image: Image, target: Path) -> None:
+    started = time.monotonic()
     print(f"… building {image.reference} with {engine.program}", file=sys.stderr, flush=True)
     engine.build(image.reference, dockerfile=TOP / image.dockerfile, context=TOP)
-    part = target.with_suffix(".part")
-    part.unlink(missing_ok=True)
+    part = target.with_suffix(f".{os.getpid()}.part")
     engine.save(image.reference, part)
-    for older in archives_folder().glob(f"{image.name}-*.tar"):
-        older.unlink()
     part.rename(target)
+    archives = sorted(archives_folder().glob(f"{image.name}-*.tar"), key=lambda one: one.stat().st_mtime)
+    for older in archives[:-KEPT_OF_EACH]:
+        older.unlink()
     size_mb = target.stat().st_size / 1e6
     spent = time.monotonic() - started
     print(f"✓ {image.reference}: {size_mb:.0f} MB ({spent:.0f} s)", file=sys.stderr, flush=True)

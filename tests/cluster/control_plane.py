@@ -64,7 +64,7 @@ def _api_flags() -> list[str]:
         "client-ca-file": keys / "ca.crt",
         "authorization-mode": "Node,RBAC",
         "allow-privileged": "true",
-        "service-account-key-file": keys / "service-accounts.key",
+        "service-account-key-file": keys / "service-accounts.pub",
         "service-account-signing-key-file": keys / "service-accounts.key",
         "service-account-issuer": "https://kubernetes.default.svc",
         "kubelet-certificate-authority": keys / "ca.crt",

@@ -43,6 +43,8 @@ def make() -> None:
     _key("ca")
     run("openssl", "req", "-x509", "-key", folder() / "ca.key", "-out", folder() / "ca.crt", "-subj", "/CN=ottla-test")
     _key("service-accounts")
+    accounts = folder() / "service-accounts"
+    run("openssl", "pkey", "-in", f"{accounts}.key", "-pubout", "-out", f"{accounts}.pub")
     for member in MEMBERS:
         _certificate(member)
         _kubeconfig(member.name)
