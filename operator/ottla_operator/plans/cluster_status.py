@@ -12,6 +12,7 @@ from ottla_operator.plans.observed import ObservedPod
 from ottla_operator.plans.obstacle import Obstacle
 from ottla_operator.plans.rollout import FleetView, Rollout
 from ottla_operator.resources.kafka_cluster import KafkaCluster, KafkaClusterStatus, Listener, ListenerStatus
+from ottla_operator.resources.model import Condition
 
 __all__ = ["blocked_status", "cluster_status"]
 
@@ -28,8 +29,12 @@ def cluster_status(
     now: datetime,
 ) -> KafkaClusterStatus:
     ready = sum(pod.ready and not pod.terminating for pod in pods)
-    findings = [_readiness(layout, pods, ready, fleet, rollout), _progress(layout, ready, rollout)]
     before = cluster.status.conditions if cluster.status else ()
+    rolling = bool(rollout.steps) or (ready < layout.node_count and _was_rolling(before))
+    findings = [
+        _readiness(layout, pods, ready, fleet, rolling=rolling),
+        _progress(layout, ready, rollout, rolling=rolling),
+    ]
     generation = cluster.metadata.generation
     return KafkaClusterStatus(
         conditions=conditions(findings, before, generation=generation, now=now),
@@ -64,9 +69,15 @@ def blocked_status(cluster: KafkaCluster, obstacle: Obstacle, *, now: datetime) 
     )
 
 
+def _was_rolling(before: Sequence[Condition]) -> bool:
+    """The last pod of a roll is as it should be, and yet the roll ends only when it is back."""
+    return any(one.type == "Progressing" and one.reason == "Rolling" for one in before)
+
+
 def _readiness(
-    layout: Layout, pods: Sequence[ObservedPod], ready: int, fleet: FleetView | None, rollout: Rollout
+    layout: Layout, pods: Sequence[ObservedPod], ready: int, fleet: FleetView | None, *, rolling: bool
 ) -> Finding:
+    """A fleet that misses one node because it is being restarted serves its clients."""
     nodes = f"{ready} of {layout.node_count} nodes are ready"
     if fleet and fleet.offline:
         text = f"{fleet.offline} partitions have no leader; see `ottla fleet status`"
@@ -74,8 +85,8 @@ def _readiness(
     stuck = next((pod.obstacle for pod in pods if pod.obstacle and not pod.ready), None)
     if ready < layout.node_count and stuck:
         return Finding("Ready", False, stuck.reason, f"{nodes}: {stuck.message}")
-    if rollout.steps and ready >= layout.node_count - 1 and fleet:
-        return Finding("Ready", True, "Rolling", f"{nodes}; {len(rollout.steps)} are to be restarted")
+    if rolling and ready >= layout.node_count - 1 and fleet:
+        return Finding("Ready", True, "Rolling", f"{nodes} while pods are restarted one by one")
     if ready < layout.node_count:
         return Finding("Ready", False, "NodesNotReady", nodes)
     if fleet is None:
@@ -83,12 +94,14 @@ def _readiness(
     return Finding("Ready", True, "AllNodesReady", nodes)
 
 
-def _progress(layout: Layout, ready: int, rollout: Rollout) -> Finding:
+def _progress(layout: Layout, ready: int, rollout: Rollout, *, rolling: bool) -> Finding:
     if rollout.steps:
         first = rollout.steps[0]
         against = f": {first.blocked_by[0]}" if first.blocked_by else ""
         text = f"{len(rollout.steps)} pods are to be restarted, next {first.pod} ({first.verdict.lower()}{against})"
         return Finding("Progressing", True, "Rolling", text)
+    if rolling:
+        return Finding("Progressing", True, "Rolling", "the last pod that was restarted is not ready yet")
     if rollout.unseen:
         return Finding("Progressing", True, "Applying", "Kubernetes has not yet looked at what was changed")
     if ready < layout.node_count:

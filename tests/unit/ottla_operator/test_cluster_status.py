@@ -77,6 +77,14 @@ def test_a_condition_that_stays_keeps_its_time_and_nothing_is_written():
     assert turned(first, worse) == worse.conditions[0]
 
 
+def test_a_roll_ends_when_the_last_pod_is_back():
+    rolling = msgspec.structs.replace(cluster(), status=_status(rollout=ROLLING))
+    nearly = _status(rolling, pods=READY[:2])
+    assert _told(nearly) == {"Ready": ("True", "Rolling"), "Progressing": ("True", "Rolling")}
+    done = _status(msgspec.structs.replace(cluster(), status=nearly))
+    assert _told(done) == {"Ready": ("True", "AllNodesReady"), "Progressing": ("False", "UpToDate")}
+
+
 def test_an_obstacle_leaves_what_is_known():
     first = _status()
     status = blocked_status(
