@@ -11,6 +11,8 @@ from ottla_operator.topics import Topics
 
 __all__ = ["Workplace"]
 
+TOPICS_GATHERED_SECONDS = 0.2  # hundreds come one by one, and each look asks about all of them
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
@@ -33,7 +35,7 @@ class Workplace:
             clusters=clusters,
             topics=topics,
             cluster_queue=Reconciling("KafkaCluster", clusters.look),
-            topic_queue=Reconciling("topics of KafkaCluster", topics.look),
+            topic_queue=Reconciling("topics of KafkaCluster", topics.look, gather_s=TOPICS_GATHERED_SECONDS),
             application_queue=Reconciling("SparkApplication", Applications(kube, clusters, environment).look),
         )
 

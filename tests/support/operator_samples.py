@@ -39,6 +39,7 @@ def pod(node_id: int, *, revision: str = "new", ready: bool = True, **more: Any)
         "ready": ready,
         "terminating": False,
         "address": f"10.0.0.{node_id}",
+        "host": f"192.168.0.{node_id}",
         "config_hash": revision,
         "image": "broker:1",
     }

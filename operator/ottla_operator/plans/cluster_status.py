@@ -43,7 +43,7 @@ def cluster_status(
         nodes=layout.node_count,
         nodes_ready=ready,
         listeners=tuple(
-            ListenerStatus(name=one.name, bootstrap_servers=_bootstrap(cluster, one, node_ports, domain))
+            ListenerStatus(name=one.name, bootstrap_servers=_bootstrap(cluster, one, pods, node_ports, domain))
             for one in sorted(cluster.spec.listeners, key=lambda one: one.type)
         ),
         rollout=rollout.steps,
@@ -109,8 +109,11 @@ def _progress(layout: Layout, ready: int, rollout: Rollout, *, rolling: bool) ->
     return Finding("Progressing", False, "UpToDate", "everything is as the spec asks for")
 
 
-def _bootstrap(cluster: KafkaCluster, listener: Listener, node_ports: NodePorts, domain: str) -> str:
+def _bootstrap(
+    cluster: KafkaCluster, listener: Listener, pods: Sequence[ObservedPod], node_ports: NodePorts, domain: str
+) -> str:
     if listener.type == "internal":
         return f"{bootstrap_name(cluster)}.{cluster.metadata.namespace}.svc.{domain}:{CLIENTS}"
+    hosts = {pod.node_id: listener.advertised_host or pod.host for pod in pods}
     ports = sorted((node_id, port) for (name, node_id), port in node_ports.items() if name == listener.name)
-    return ",".join(f"{listener.advertised_host or '<node>'}:{port}" for _, port in ports)
+    return ",".join(f"{hosts[node_id]}:{port}" for node_id, port in ports if hosts.get(node_id))

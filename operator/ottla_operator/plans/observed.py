@@ -33,6 +33,7 @@ class ObservedPod(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool
     terminating: bool
     address: str
+    host: str
     config_hash: str
     image: str
     obstacle: Obstacle | None = None
@@ -66,6 +67,7 @@ def pod_of(body: Object) -> ObservedPod | None:
         ready=conditions.get("Ready", {}).get("status") == "True",
         terminating="deletionTimestamp" in metadata,
         address=status.get("podIP", ""),
+        host=status.get("hostIP", ""),
         config_hash=metadata.get("annotations", {}).get(CONFIG_HASH, ""),
         image=body["spec"]["containers"][0]["image"],
         obstacle=_obstacle(metadata["name"], conditions, status),

@@ -23,7 +23,7 @@ READY = [pod(0), pod(1), pod(2)]
 def _status(one=None, *, pods=READY, fleet=FLEET, rollout=CALM, now=EARLY):
     one = one or cluster()
     layout = plan_layout(one, [], ZONES)
-    ports = {("external", 100): 30002, ("external", 0): 30001}
+    ports = {("external", 1): 30002, ("external", 0): 30001}
     return cluster_status(
         one, layout, pods=pods, fleet=fleet, rollout=rollout, node_ports=ports, domain="cluster.local", now=now
     )
@@ -66,6 +66,9 @@ def test_bootstrap_servers_of_each_listener():
         "internal": "events-bootstrap.default.svc.cluster.local:9092",
         "external": "127.0.0.1:30001,127.0.0.1:30002",
     }
+    anywhere = [{"name": "external", "type": "nodeport"}, {"name": "internal", "type": "internal"}]
+    external = _status(cluster(listeners=anywhere)).listeners[1]
+    assert external.bootstrap_servers == "192.168.0.0:30001,192.168.0.1:30002"
 
 
 def test_a_condition_that_stays_keeps_its_time_and_nothing_is_written():
