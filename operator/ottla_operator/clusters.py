@@ -10,6 +10,7 @@ import msgspec
 from ottla_operator import observing
 from ottla_operator.announcing import Announcing
 from ottla_operator.applying import Applying
+from ottla_operator.checking import refused_settings
 from ottla_operator.environment import Environment
 from ottla_operator.fleet import Fleet, FleetUnavailable
 from ottla_operator.kube import (
@@ -76,7 +77,11 @@ class Clusters:
         if isinstance(layout, Obstacle):
             await self._report(cluster, blocked_status(cluster, layout, now=_now()))
             return OBSTACLE_SECONDS
-        sets, ports = await self._apply(cluster, layout, observed)
+        applied = await self._apply(cluster, layout, observed)
+        if isinstance(applied, Obstacle):
+            await self._report(cluster, blocked_status(cluster, applied, now=_now()))
+            return OBSTACLE_SECONDS
+        sets, ports = applied
         await self.fleet(key).reach(observing.addresses(observed.pods))
         fleet = await self._describe(key, observed.pods)
         rollout = await self._roll(cluster, layout, observed.pods, sets, fleet)
@@ -102,7 +107,7 @@ class Clusters:
 
     async def _apply(
         self, cluster: KafkaCluster, layout: Layout, observed: observing.Observed
-    ) -> tuple[list[ObservedSet], NodePorts]:
+    ) -> tuple[list[ObservedSet], NodePorts] | Obstacle:
         """Services first: the ports that they get on the nodes stand in the configuration."""
         domain, image = self._environment.cluster_domain, self._environment.broker_image
         wanted = services(cluster, layout)
@@ -110,6 +115,8 @@ class Clusters:
         await self._remove_surplus(cluster, observed.services, made)
         ports = observing.node_ports(list(made.values()))
         configuration = config_map(cluster, layout, node_ports=ports, domain=domain)
+        if refusal := next(filter(None, map(refused_settings, configuration["data"].values())), None):
+            return Obstacle("InvalidConfig", f"{refusal}; nothing was changed, correct spec.config")
         await self._applying.bring(CONFIG_MAPS, [configuration], observed.config_maps)
         await self._applying.bring(DISRUPTION_BUDGETS, [disruption_budget(cluster)], observed.budgets)
         manifests = [stateful_set(cluster, layout, one, image=image, domain=domain) for one in layout.sets]

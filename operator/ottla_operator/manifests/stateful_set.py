@@ -124,6 +124,7 @@ def _container(cluster: KafkaCluster, pool: Pool, image: BrokerImage) -> dict[st
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         # Reading large logs may take minutes; being alive does not depend on others, being ready does.
         "startupProbe": _probe("/livez", period_s=1, failures=300),
         "livenessProbe": _probe("/livez", period_s=10, failures=6),

@@ -87,8 +87,9 @@ def _obstacle(pod: str, conditions: Mapping[str, Object], status: Object) -> Obs
             image = container["image"]
             return Obstacle("ImageMissing", f"pod {pod} cannot get image {image} ({reason}: {message}); {step}")
         if reason == "CrashLoopBackOff":
-            code = container.get("lastState", {}).get("terminated", {}).get("exitCode")
-            return Obstacle("NodeCrashes", f"pod {pod} ends with code {code} again and again; see `kubectl logs {pod}`")
+            ended = container.get("lastState", {}).get("terminated", {})
+            said = (ended.get("message") or f"code {ended.get('exitCode')}").strip().splitlines()[-1]
+            return Obstacle("NodeCrashes", f"pod {pod} ends again and again: {said}; see `kubectl logs {pod}`")
         if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
             return Obstacle("ContainerNotStarted", f"pod {pod}: {reason}: {message}")
     return None
