@@ -18,6 +18,8 @@ from scripts.images import build_all
 TOP = Path(__file__).parent.parent.parent
 NAMESPACE = "ottla-system"
 RELEASE = "ottla"
+CHART = TOP / "charts" / "ottla"
+NEVER_PULLED = ("--set", "images.pullPolicy=Never")
 IMAGES = ["broker", "operator", "spark", "client"]
 _numbers = itertools.count(1)
 
@@ -47,11 +49,18 @@ def cluster(images: list[Path], request: pytest.FixtureRequest) -> Iterator[Acce
 @pytest.fixture(scope="session")
 def installed(cluster: Access) -> Iterator[Access]:
     """The chart with its default values; images are never pulled, so what runs is what was built."""
+    found = RELEASE in cluster.helm("list", "--namespace", NAMESPACE, "--short").split()
+    if found:  # Helm leaves CRDs alone when it upgrades
+        cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", CHART / "crds")
     where = ("--namespace", NAMESPACE, "--create-namespace")
-    cluster.helm("upgrade", "--install", RELEASE, TOP / "charts" / "ottla", *where, *_values(), "--wait")
+    cluster.helm("upgrade", "--install", RELEASE, CHART, *where, *NEVER_PULLED, "--wait")
+    if found:  # the same image by name, another one by content
+        cluster.kubectl("rollout", "restart", "deployment", "-n", NAMESPACE)
+        cluster.kubectl("rollout", "status", "deployment", "-n", NAMESPACE)
     yield cluster
-    cluster.kubectl("delete", "kafkaclusters,kafkatopics,sparkapplications", "--all", "--all-namespaces")
-    cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
+    cluster.kubectl("delete", "kafkaclusters,kafkatopics,sparkapplications", "--all", "--namespace", "default")
+    if not found:
+        cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
     cluster.kubectl("delete", "persistentvolumeclaims", "--all", "--namespace", "default")
 
 
@@ -81,10 +90,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     access = getattr(item, "funcargs", {}).get("cluster") or getattr(item, "funcargs", {}).get("installed")
     if report.failed and (access := access or choice.running()):
         report.sections.append(("what Kubernetes says", diagnosis(access)))
-
-
-def _values() -> tuple[str, ...]:
-    return ("--set", "images.pullPolicy=Never")
 
 
 def _shown(request: pytest.FixtureRequest) -> AbstractContextManager[None]:
