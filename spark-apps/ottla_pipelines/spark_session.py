@@ -66,4 +66,6 @@ def submitted_session(name: str) -> SparkSession:
     builder: SparkSession.Builder = SparkSession.builder.appName(name)
     for setting, value in SETTINGS.items():
         builder = builder.config(setting, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")  # a driver's log is for the pipeline's own lines
+    return spark
