@@ -110,7 +110,9 @@ class Pool(Model, frozen=True, kw_only=True):
         ),
     ] = 3
     storage: Annotated[Storage, Meta(description="Where each node keeps its data.")] = Storage()
-    resources: Annotated[Resources, Meta(description="CPU and memory of each node.")] = Resources()
+    resources: Annotated[Resources, Meta(description="CPU and memory of each node.")] = Resources(
+        requests={"cpu": "100m", "memory": "256Mi"}  # without any, a busy machine would starve a broker first
+    )
     tolerations: Annotated[
         tuple[FreeForm, ...], Meta(description="Tolerations of the pods, as in Kubernetes.", max_length=32)
     ] = ()
