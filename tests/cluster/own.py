@@ -15,6 +15,7 @@ from cluster.places import NODES, Place, kubeconfig, state_folder
 from cluster.progress import step
 
 READY_TIMEOUT_S = 90.0
+BUSY_TIMEOUT_S = 60.0
 TESTS = Path(__file__).parent.parent
 PROGRAMS = (
     "etcd",
@@ -33,9 +34,15 @@ def access() -> Access:
 
 
 def runs() -> bool:
-    """Whether all of it runs and answers; half a cluster counts as none."""
-    whole = kubeconfig().exists() and all(programs.pid_of(name) is not None for name in PROGRAMS)
-    return whole and answers(binaries_folder() / "kubectl", "--kubeconfig", kubeconfig(), "get", "--raw", "/readyz")
+    """Whether all of it runs and answers; half a cluster counts as none, a busy one is waited for."""
+    if not kubeconfig().exists() or any(programs.pid_of(name) is None for name in PROGRAMS):
+        return False
+    ask = (binaries_folder() / "kubectl", "--kubeconfig", kubeconfig(), "get", "--raw", "/readyz")
+    try:
+        wait_until(lambda: answers(*ask), what="the API server is ready", timeout_s=BUSY_TIMEOUT_S)
+    except CommandFailed:
+        return False
+    return True
 
 
 def up(archives: Sequence[Path] = ()) -> Access:

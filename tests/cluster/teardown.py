@@ -77,9 +77,14 @@ def _forget_rules(program: str) -> None:
         return
     with contextlib.suppress(CommandFailed):  # a kernel without IPv6 has no such tables
         rules = run(f"{program}-save")
-        kept = [line for line in rules.splitlines() if not RULES_OF_KUBERNETES.search(line)]
-        if len(kept) != len(rules.splitlines()):
-            run(f"{program}-restore", stdin="\n".join(kept) + "\n")
+        kept = without_kubernetes(rules)
+        if kept != rules:
+            run(f"{program}-restore", stdin=kept)
+
+
+def without_kubernetes(rules: str) -> str:
+    """What `iptables-save` said without chains and rules of kube-proxy, kubelets and their plugins. Pure."""
+    return "".join(line for line in rules.splitlines(keepends=True) if not RULES_OF_KUBERNETES.search(line))
 
 
 def _tidy_shared_folders() -> None:
