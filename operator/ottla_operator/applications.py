@@ -6,12 +6,14 @@ is done at least once, by this operator or the next one.
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from ottla_operator import observing
+from ottla_operator.announcing import Announcing
 from ottla_operator.applying import Applying
 from ottla_operator.clusters import Clusters
 from ottla_operator.environment import Environment
@@ -77,6 +79,7 @@ class Applications:
         self._environment = environment
         self._applying = Applying(kube)
         self._reporting = Reporting(kube)
+        self._announcing = Announcing(kube, clock=time.monotonic)
 
     async def look(self, key: Key) -> float | None:
         body = await self._kube.get(KIND, key.namespace, key.name)
@@ -98,9 +101,12 @@ class Applications:
     async def _after(
         self, application: SparkApplication, event: Event, phase: Phase, around: Surroundings, now: datetime
     ) -> SparkApplicationStatus:
-        about = application.metadata
-        log.info("SparkApplication %s/%s is %s: %s", about.namespace, about.name, phase.value, event.value)
-        failure = await self._failure(application, around.driver) if event is Event.DRIVER_FAILED else ""
+        failed = event is Event.DRIVER_FAILED
+        failure = await self._failure(application, around.driver) if failed else ""
+        message = f"{event.value}: {failure}" if failure else event.value
+        await self._announcing.say(
+            KIND, application.metadata, reason=phase.value, message=message, warning=failed or phase is Phase.FAILED
+        )
         return after(application, event, phase, driver=driver_name(application), failure=failure, now=now)
 
     # observing
