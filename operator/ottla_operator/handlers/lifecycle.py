@@ -17,9 +17,6 @@ async def begin(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
     settings.posting.enabled = False  # events are ours to choose
     settings.queueing.batch_window = EVENTS_GATHERED_SECONDS
     settings.watching.server_timeout = WATCH_SECONDS_MAX
-    settings.persistence.finalizer = "ottla.dev/operator"
-    settings.persistence.progress_storage = kopf.StatusProgressStorage(field="status.operator")
-    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix="ottla.dev", key="last-handled")
     memo.work = await Workplace.open(Environment.read(os.environ))
 
 

@@ -32,7 +32,7 @@ def cluster_status(
     before = cluster.status.conditions if cluster.status else ()
     rolling = bool(rollout.steps) or (ready < layout.node_count and _was_rolling(before))
     findings = [
-        _readiness(layout, pods, ready, fleet, rolling=rolling),
+        _readiness(layout, pods, ready, fleet, before, rolling=rolling),
         _progress(layout, ready, rollout, rolling=rolling),
     ]
     generation = cluster.metadata.generation
@@ -74,10 +74,20 @@ def _was_rolling(before: Sequence[Condition]) -> bool:
     return any(one.type == "Progressing" and one.reason == "Rolling" for one in before)
 
 
+def _holds(kind: str, before: Sequence[Condition]) -> bool:
+    return any(one.type == kind and one.status == "True" for one in before)
+
+
 def _readiness(
-    layout: Layout, pods: Sequence[ObservedPod], ready: int, fleet: FleetView | None, *, rolling: bool
+    layout: Layout,
+    pods: Sequence[ObservedPod],
+    ready: int,
+    fleet: FleetView | None,
+    before: Sequence[Condition],
+    *,
+    rolling: bool,
 ) -> Finding:
-    """A fleet that misses one node because it is being restarted serves its clients."""
+    """A fleet that was ready and misses one node because that is being restarted serves its clients."""
     nodes = f"{ready} of {layout.node_count} nodes are ready"
     if fleet and fleet.offline:
         text = f"{fleet.offline} partitions have no leader; see `ottla fleet status`"
@@ -85,7 +95,8 @@ def _readiness(
     stuck = next((pod.obstacle for pod in pods if pod.obstacle and not pod.ready), None)
     if ready < layout.node_count and stuck:
         return Finding("Ready", False, stuck.reason, f"{nodes}: {stuck.message}")
-    if rolling and ready >= layout.node_count - 1 and fleet:
+    enough = ready == layout.node_count or (ready == layout.node_count - 1 and _holds("Ready", before))
+    if rolling and enough and fleet:
         return Finding("Ready", True, "Rolling", f"{nodes} while pods are restarted one by one")
     if ready < layout.node_count:
         return Finding("Ready", False, "NodesNotReady", nodes)

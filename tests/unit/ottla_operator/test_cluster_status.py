@@ -45,7 +45,7 @@ STUCK = pod(2, ready=False, obstacle=Obstacle("Unschedulable", "pod set-2 finds 
         ({"fleet": None}, ("False", "NoController"), ("False", "UpToDate")),
         ({"fleet": FleetView(leader=0, under_replicated=1, offline=2)}, ("False", "PartitionsOffline"), None),
         ({"rollout": ROLLING}, ("True", "Rolling"), ("True", "Rolling")),
-        ({"rollout": ROLLING, "pods": READY[:2]}, ("True", "Rolling"), ("True", "Rolling")),
+        ({"rollout": ROLLING, "pods": READY[:2]}, ("False", "NodesNotReady"), ("True", "Rolling")),
         ({"rollout": ROLLING, "pods": READY[:1]}, ("False", "NodesNotReady"), ("True", "Rolling")),
         ({"rollout": Rollout(unseen=1)}, ("True", "AllNodesReady"), ("True", "Applying")),
     ],
