@@ -10,6 +10,7 @@ from ottla.pb import control_pb2 as pb
 from ottla.pb.control_pb2_grpc import ControlStub
 from ottla.rpc.channels import OPTIONS
 
+from ottla_operator.plans.obstacle import Trouble
 from ottla_operator.plans.rollout import FleetView, Verdict
 from ottla_operator.plans.topics import FoundTopic, TopicChange, TopicOutcome
 
@@ -29,11 +30,11 @@ TRY_ANOTHER = (
 )
 
 
-class FleetUnavailable(Exception):
+class FleetUnavailable(Trouble):
     """No active controller answers; the text says what the nodes said."""
 
 
-class FleetRefused(Exception):
+class FleetRefused(Trouble):
     """The controller does not do what was asked of it; the text says why."""
 
 

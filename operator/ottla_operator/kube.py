@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from kubernetes.aio import client, config
 
+from ottla_operator.plans.obstacle import Trouble
 from ottla_operator.resources.model import GROUP, VERSION, Metadata, Resource
 
 __all__ = [
@@ -53,7 +54,7 @@ def kind_of(resource: type[Resource]) -> Kind:
     return Kind(f"{GROUP}/{VERSION}", resource.CRD.kind, resource.CRD.plural)
 
 
-class KubeError(Exception):
+class KubeError(Trouble):
     """The API server refused or did not answer; the text is its sentence."""
 
     def __init__(self, status: int, text: str) -> None:

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from ottla_operator.plans.obstacle import Trouble
+
 __all__ = ["Key", "Reconciling"]
 
 log = logging.getLogger("ottla.operator")
@@ -79,8 +81,12 @@ class Reconciling:
         try:
             async with self._slots, asyncio.timeout(LOOK_SECONDS_MAX):
                 return await self._look(key), ""
+        except Trouble as trouble:
+            return None, str(trouble)
+        except TimeoutError:
+            return None, f"a look took more than {LOOK_SECONDS_MAX:g} s"
         except Exception as error:
-            log.debug("%s %s failed", self._what, key, exc_info=True)
+            log.exception("%s %s: a look failed", self._what, key)
             return None, f"{type(error).__name__}: {error}"
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-__all__ = ["Obstacle"]
+__all__ = ["Obstacle", "Trouble"]
 
 
 class Obstacle(msgspec.Struct, frozen=True):
@@ -10,3 +10,7 @@ class Obstacle(msgspec.Struct, frozen=True):
 
     reason: str
     message: str
+
+
+class Trouble(Exception):
+    """Somebody else does not answer or refuses: expected, tried again, and told by its text. Anything else is a bug."""

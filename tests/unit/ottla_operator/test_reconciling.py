@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+from ottla_operator.plans.obstacle import Trouble
 from ottla_operator.reconciling import Key, Reconciling
 
 ONE, TWO = Key("default", "one"), Key("default", "two")
@@ -75,9 +77,10 @@ def test_a_word_during_a_look_leads_to_another():
     _run(scenario)
 
 
-def test_a_look_that_fails_is_repeated_and_harms_no_other():
+@pytest.mark.parametrize("failure", [Trouble("the API server does not answer"), ValueError("a bug")])
+def test_a_look_that_fails_is_repeated_and_harms_no_other(failure):
     async def scenario():
-        looks = Looks(ValueError("no"), 0.0, None)
+        looks = Looks(failure, 0.0, None)
         queue = Reconciling("x", looks, gather_s=0)
         queue.tell(ONE)
         await _until(looks, lambda: len(looks.seen) == 3)
