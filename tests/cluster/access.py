@@ -33,9 +33,15 @@ class Access:
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
     def apply(self, *objects: dict[str, Any]) -> None:
-        document = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(document))
+        self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_list_of(objects))
+
+    def create(self, *objects: dict[str, Any]) -> None:
+        self.kubectl("create", "-f", "-", stdin=_list_of(objects))
 
     def _run(self, name: str, *arguments: object, stdin: str | None = None, timeout_s: float) -> str:
         program = self.programs / name if self.programs else name
         return run(program, *arguments, stdin=stdin, environment=self.environment, timeout_s=timeout_s)
+
+
+def _list_of(objects: tuple[dict[str, Any], ...]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})

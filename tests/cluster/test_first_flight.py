@@ -7,7 +7,7 @@ import pytest
 from cluster import audit
 from cluster.access import Access
 from cluster.commands import CommandFailed
-from cluster.fleet_access import Applied, KafkaOnKubernetes, ready_now
+from cluster.fleet_access import Applied, KafkaOnKubernetes
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 from support.waiting import eventually
@@ -98,7 +98,7 @@ def test_five_hundred_topics_are_ready_within_half_a_minute(events: Applied) -> 
     fleet = events.fleet
     names = [f"many-{number}" for number in range(TOPICS)]
     started = time.monotonic()
-    fleet.access.apply(*(fleet.topic_object(name, partitions=1, replicas=3, many="yes") for name in names))
+    fleet.access.create(*(fleet.topic_object(name, partitions=1, replicas=3, many="yes") for name in names))
     try:
         eventually(lambda: ready_topics(fleet), lambda ready: ready == TOPICS, timeout_s=TOPICS_READY_S_MAX * 3)
         took_s = time.monotonic() - started
@@ -116,8 +116,9 @@ def topics_in_kafka(fleet: KafkaOnKubernetes) -> set[str]:
 
 
 def ready_topics(fleet: KafkaOnKubernetes) -> int:
-    topics = fleet.access.get("kafkatopics", "-n", fleet.namespace, "-l", "many=yes")["items"]
-    return sum(map(ready_now, topics))
+    """By the column of the table, which costs the API server less than the objects."""
+    table = fleet.access.kubectl("get", "kafkatopics", "-n", fleet.namespace, "-l", "many=yes", timeout_s=30.0)
+    return sum(cells[4:5] == ["True"] for _, cells in rows(table).values())
 
 
 def test_the_operator_writes_nothing_in_two_idle_minutes(events: Applied) -> None:
