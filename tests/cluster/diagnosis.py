@@ -12,6 +12,8 @@ LOOKS = (
     ("get", "events", "-A", "--sort-by=.lastTimestamp"),
     ("logs", "-n", "ottla-system", "-l", "app.kubernetes.io/component=operator", "--tail=60"),
     ("logs", "-l", "app.kubernetes.io/component=broker", "--tail=15", "--prefix"),
+    ("logs", "-l", "spark-role=driver", "--tail=30", "--prefix"),
+    ("get", "sparkapplications", "-A", "-o", "jsonpath={.items[*].status}"),
 )
 
 

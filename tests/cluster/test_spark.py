@@ -64,10 +64,17 @@ def wait(cluster: Access, name: str, what: str) -> None:
     cluster.kubectl(*words, f"--timeout={RUN_S_MAX}s", timeout_s=RUN_S_MAX + 10)
 
 
-def test_the_example_gives_the_known_answer(events: Applied) -> None:
-    """Applied as it is, with its sample of 20,000 events from seed 1."""
-    cluster, outside = events.fleet.access, events.fleet.outside
-    cluster.kubectl("apply", "-f", EXAMPLE)
+@pytest.fixture
+def example(events: Applied) -> Iterator[Applied]:
+    """Applied as it is. It is taken away again, or its Job would not feed another fleet."""
+    events.fleet.access.kubectl("apply", "-f", EXAMPLE)
+    yield events
+    events.fleet.access.kubectl("delete", "-f", EXAMPLE, "--ignore-not-found")
+
+
+def test_the_example_gives_the_known_answer(example: Applied) -> None:
+    """Its sample is 20,000 events from seed 1."""
+    cluster, outside = example.fleet.access, example.fleet.outside
     wait(cluster, "sessions", "Ready")
     wait(cluster, "sessions", "Succeeded")
     records = [record for wave in make_waves(seed=1, events=20_000) for record in wave]
