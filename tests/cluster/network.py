@@ -8,8 +8,6 @@ from cluster import pki, programs
 from cluster.commands import CommandFailed, run
 from cluster.places import API_ADDRESS, CONTROL_BRIDGE, PODS, state_folder
 
-# Pods of different nodes talk through this machine; 127.0.0.1 reaches NodePorts.
-SYSCTLS = {"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/route_localnet": "1"}
 DNS = f""".:53 {{
   bind {API_ADDRESS}
   errors
@@ -24,22 +22,11 @@ DNS = f""".:53 {{
 
 
 def prepare() -> None:
-    """The address of the API server; kernel settings, whose old values are kept for `restore`."""
-    before = {name: _sysctl(name).read_text().strip() for name in SYSCTLS}
-    (state_folder() / "sysctls.json").write_text(json.dumps(before))
-    for name, value in SYSCTLS.items():
-        _sysctl(name).write_text(value)
+    """The address of the API server."""
     with contextlib.suppress(CommandFailed):  # it stays from a crashed run
         run("ip", "link", "add", CONTROL_BRIDGE, "type", "bridge")
     run("ip", "addr", "replace", f"{API_ADDRESS}/32", "dev", CONTROL_BRIDGE)
     run("ip", "link", "set", CONTROL_BRIDGE, "up")
-
-
-def restore() -> None:
-    saved = state_folder() / "sysctls.json"
-    if saved.exists():
-        for name, value in json.loads(saved.read_text()).items():
-            _sysctl(name).write_text(value)
 
 
 def start_dns(binaries: Path) -> None:
@@ -65,7 +52,3 @@ def start_services(binaries: Path) -> None:
     path = state_folder() / "proxy.yaml"
     path.write_text(json.dumps(config))
     programs.start("kube-proxy", [binaries / "kube-proxy", "--config", path])
-
-
-def _sysctl(name: str) -> Path:
-    return Path("/proc/sys") / name

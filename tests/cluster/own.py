@@ -7,7 +7,19 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import control_plane, image_store, network, node, packages, pause_image, pki, programs, teardown, volumes
+from cluster import (
+    control_plane,
+    image_store,
+    kernel_settings,
+    network,
+    node,
+    packages,
+    pause_image,
+    pki,
+    programs,
+    teardown,
+    volumes,
+)
 from cluster.access import Access
 from cluster.binaries import binaries_folder, ensure_binaries
 from cluster.commands import CommandFailed, answers, wait_until
@@ -64,6 +76,7 @@ def up(archives: Sequence[Path] = ()) -> Access:
     with step("certificates"):
         pki.make()
     with step("etcd, API server, controllers, scheduler"):
+        kernel_settings.change()
         network.prepare()
         control_plane.start(binaries)
     with step("three nodes in three zones"):

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 import psutil
-from cluster import cgroups, network, programs
+from cluster import cgroups, kernel_settings, programs
 from cluster.commands import CommandFailed, answers, run
 from cluster.places import CONTROL_BRIDGE, NODES, state_folder
 
@@ -33,7 +33,7 @@ def down() -> None:
         _forget_rules(program)
     for node in NODES:
         cgroups.remove(node)
-    network.restore()
+    kernel_settings.restore()
     _tidy_shared_folders()
     shutil.rmtree(state_folder(), ignore_errors=True)
 
@@ -52,7 +52,7 @@ def _end_processes() -> None:
     programs.stop(name for name in names if name.startswith("kubelet"))
     programs.end_all({pid for node in NODES for pid in cgroups.processes(node)}, force=True)
     programs.end_all(_shims(), force=True)
-    programs.stop(names)
+    programs.stop(names, force=True)  # nothing of theirs is kept
 
 
 def _shims() -> list[int]:
@@ -92,7 +92,9 @@ def _tidy_shared_folders() -> None:
         if stat.S_ISSOCK(socket.stat().st_mode) and str(socket) not in Path("/proc/net/unix").read_text():
             socket.unlink()
     for node in NODES:
-        for result in CNI_RESULTS.glob(f"{node.network}-*"):
+        for result in CNI_RESULTS.glob(f"{node.network}-*-eth0"):
+            pod = result.name.removeprefix(f"{node.network}-").removesuffix("-eth0")
+            (CNI_RESULTS / f"cni-loopback-{pod}-lo").unlink(missing_ok=True)
             result.unlink()
     for link in _entries(LOG_LINKS):
         if link.is_symlink() and os.readlink(link).startswith(f"{state_folder()}/"):
