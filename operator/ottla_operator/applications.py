@@ -57,7 +57,7 @@ __all__ = ["Applications"]
 log = logging.getLogger("ottla.operator")
 
 KIND = kind_of(SparkApplication)
-LOG_LINES_MAX = 60
+LOG_LINES_MAX = 100
 # When to look again, if nobody tells.
 AT_ONCE_SECONDS = 0.0
 LOOK_SECONDS = {Phase.WAITING: 2.0, Phase.SUBMITTED: 5.0, Phase.RUNNING: 60.0, Phase.PENDING_RERUN: 1.0}

@@ -16,6 +16,8 @@ Object = Mapping[str, Any]
 LAST_LINES_MAX, LAST_WORDS_MAX = 12, 2000
 # Log lines of Spark that tell of its ordinary life, such as how it cleans up after the failure.
 ORDINARY = (" INFO ", " DEBUG ", " TRACE ")
+# A Java stack says least in its many frames.
+JAVA_FRAMES = ("\tat ", "\t... ")
 
 
 class DriverState(StrEnum):
@@ -97,7 +99,7 @@ def executors_obstacle(pods: Iterable[Object]) -> Obstacle | None:
 
 
 def last_words(log: str) -> str:
-    """The end of a log without Spark's ordinary lines, if anything else is there."""
+    """The end of a log without Spark's ordinary lines and Java's frames, if anything else is there."""
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
-    telling = [line for line in lines if not any(word in line[:40] for word in ORDINARY)]
+    telling = [line for line in lines if not (line.startswith(JAVA_FRAMES) or any(w in line[:40] for w in ORDINARY))]
     return "\n".join((telling or lines)[-LAST_LINES_MAX:])[-LAST_WORDS_MAX:]

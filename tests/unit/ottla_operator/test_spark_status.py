@@ -22,6 +22,9 @@ Traceback (most recent call last):
   File "/opt/app.py", line 7, in <module>
     raise ValueError("no such column")
 ValueError: no such column
+org.apache.spark.SparkUserAppException: User application exited with 1
+\tat org.apache.spark.deploy.PythonRunner$.main(PythonRunner.scala:124)
+\t... 12 more
 26/01/05 12:00:01 INFO ShutdownHookManager: Shutdown hook called
 26/01/05 12:00:01 INFO ShutdownHookManager: Deleting directory /tmp/spark-1
 """
@@ -102,7 +105,10 @@ def test_what_an_event_leaves_in_the_status():
 
 
 def test_last_words_leave_out_what_spark_always_says():
-    assert last_words(LOG).splitlines()[-1] == "ValueError: no such column"
+    assert last_words(LOG).splitlines()[-2:] == [
+        "ValueError: no such column",
+        "org.apache.spark.SparkUserAppException: User application exited with 1",
+    ]
     assert "INFO" not in last_words(LOG)
     only_ordinary = "26/01/05 12:00:00 INFO SparkContext: Running\n"
     assert last_words(only_ordinary) == only_ordinary.strip()
