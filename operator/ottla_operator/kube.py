@@ -27,6 +27,8 @@ FIELD_MANAGER = "ottla-operator"
 ANSWER_SECONDS_MAX = 15.0
 REQUESTS_AT_ONCE_MAX = 16
 PAGE_SIZE = 500
+# Counted from the first of the lines that are asked for: too few would cut off the last ones.
+LOG_BYTES_MAX = 1 << 18
 Manifest = dict[str, Any]
 
 
@@ -113,7 +115,7 @@ class Kube:
 
     async def log(self, namespace: str, pod: str, *, container: str = "", lines_max: int = 20) -> str:
         """The last lines of a pod's output; empty when there are none."""
-        query = {"tailLines": str(lines_max), "limitBytes": "16384"} | ({"container": container} if container else {})
+        query = {"tailLines": str(lines_max), "limitBytes": str(LOG_BYTES_MAX)} | ({"container": container} if container else {})
         try:
             return (await self._send("GET", f"{_path(PODS, namespace, pod)}/log", query=query)).decode(
                 "utf-8", "replace"
