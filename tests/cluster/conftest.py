@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
-from cluster import choice
+from cluster import choice, own
 from cluster.access import Access
 from cluster.diagnosis import diagnosis
 from cluster.fleet_access import Applied, KafkaOnKubernetes
@@ -34,11 +34,15 @@ def images(request: pytest.FixtureRequest) -> list[Path]:
 @pytest.fixture(scope="session")
 def cluster(images: list[Path], request: pytest.FixtureRequest) -> Iterator[Access]:
     """With the images on its nodes. What stands already stays; what the tests started ends with them."""
+    if own.abandoned():
+        choice.down()
     with _shown(request):
         standing = choice.running()
     try:
         with _shown(request):
             access = choice.up(images)
+        if standing is None and access.kind == "own":
+            own.belongs_to(os.getpid())
         os.environ["KUBECONFIG"] = access.kubeconfig
         yield access
     finally:

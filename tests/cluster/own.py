@@ -85,12 +85,26 @@ def up(archives: Sequence[Path] = ()) -> Access:
     return access()
 
 
+def belongs_to(pid: int) -> None:
+    """It is to end with that process."""
+    programs.remember(pid, _owner())
+
+
+def abandoned() -> bool:
+    """Whether it should have ended with a process that is gone."""
+    return _owner().exists() and programs.remembered(_owner()) is None
+
+
 def kill_kubelet(place: Place) -> None:
     programs.stop([node.kubelet_name(place)], force=True)
 
 
 def start_kubelet(place: Place) -> None:
     node.start_kubelet(place, binaries_folder())
+
+
+def _owner() -> Path:
+    return state_folder() / "owner.json"
 
 
 def _start_nodes(binaries: Path) -> None:

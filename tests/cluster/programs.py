@@ -42,15 +42,23 @@ def start(name: str, command: Sequence[object], *, environment: dict[str, str] |
             env={**os.environ, **(environment or {})},
             start_new_session=True,
         )
-    record = {"pid": process.pid, "started": psutil.Process(process.pid).create_time()}
-    _pid_file(name).write_text(json.dumps(record))
+    remember(process.pid, _pid_file(name))
     return process.pid
+
+
+def remember(pid: int, file: Path) -> None:
+    file.write_text(json.dumps({"pid": pid, "started": psutil.Process(pid).create_time()}))
 
 
 def pid_of(name: str) -> int | None:
     """Its process id while it runs."""
+    return remembered(_pid_file(name))
+
+
+def remembered(file: Path) -> int | None:
+    """The process id in the file while that process runs."""
     try:
-        record = json.loads(_pid_file(name).read_text())
+        record = json.loads(file.read_text())
         process = psutil.Process(record["pid"])
         same = abs(process.create_time() - record["started"]) < SAME_START_S
         return process.pid if same and process.status() != psutil.STATUS_ZOMBIE else None
