@@ -115,7 +115,9 @@ class Kube:
 
     async def log(self, namespace: str, pod: str, *, container: str = "", lines_max: int = 20) -> str:
         """The last lines of a pod's output; empty when there are none."""
-        query = {"tailLines": str(lines_max), "limitBytes": str(LOG_BYTES_MAX)} | ({"container": container} if container else {})
+        query = {"tailLines": str(lines_max), "limitBytes": str(LOG_BYTES_MAX)} | (
+            {"container": container} if container else {}
+        )
         try:
             return (await self._send("GET", f"{_path(PODS, namespace, pod)}/log", query=query)).decode(
                 "utf-8", "replace"
