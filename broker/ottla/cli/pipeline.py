@@ -82,18 +82,22 @@ def _run_sessions(bootstrap: str, events: int | None, seed: int, folder: Path | 
     from ottla_pipelines.sample.answer import differences
     from ottla_pipelines.sample.kafka import KafkaUnavailable
     from ottla_pipelines.spark_session import JavaMissing
+    from pyspark.errors import PySparkException
 
     sample = None if events is None else local.Sample(events=events, seed=seed)
     try:
+        expected = None if sample is None else local.expected_sessions(sample)
         place = (folder or local.default_folder(bootstrap)).absolute()
         options = sessions.Options(bootstrap=bootstrap, checkpoint=f"{place}/checkpoint")
         seen = local.run_sessions(options, sample, folder=place, tell=lambda line: console.print(line, soft_wrap=True))
         _show(console, seen)
-        if sample is not None and (wrong := differences(local.expected_sessions(sample), seen)):
-            raise Refusal(f"the answer is wrong in {len(wrong)} places, first: {wrong[0]}")
     except (JavaMissing, ConnectorUnavailable, KafkaUnavailable, ValueError) as problem:
         raise Refusal(str(problem)) from None
-    if sample is not None:
+    except PySparkException as failure:
+        raise Refusal(f"Spark: {str(failure).splitlines()[0]}; see {place}/spark.log") from None
+    if expected is not None:
+        if wrong := differences(expected, seen):
+            raise Refusal(f"the answer is wrong in {len(wrong)} places, first: {wrong[0]}")
         console.print(f"all {len(seen)} sessions are as they should be")
 
 
