@@ -128,6 +128,10 @@ class Fleet:
             try:
                 stub = ControlStub(self._channel(self._addresses[node_id]))
                 reply = await getattr(stub, method)(message, timeout=seconds_max)
+            except asyncio.CancelledError:
+                if _is_cancelled():
+                    raise
+                said.append(f"node {node_id}: the connection was given up")  # another look knows a newer address
             except grpc.aio.AioRpcError as error:
                 said.append(f"node {node_id}: {error.details()}")
                 if error.code() not in TRY_ANOTHER:
@@ -142,6 +146,12 @@ class Fleet:
         if address not in self._channels:
             self._channels[address] = grpc.aio.insecure_channel(address, options=OPTIONS)
         return self._channels[address]
+
+
+def _is_cancelled() -> bool:
+    """Somebody cancelled this very task; otherwise it is gRPC's word for a call that ended."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _leaders(error: grpc.aio.AioRpcError) -> list[int]:

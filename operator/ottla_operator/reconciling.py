@@ -50,7 +50,8 @@ class Reconciling:
     def tell(self, key: Key) -> None:
         """Something about it has changed, or may have."""
         self._told.setdefault(key, asyncio.Event()).set()
-        if key not in self._tasks:
+        task = self._tasks.get(key)
+        if task is None or task.done():  # done: something cancelled it from within
             self._tasks[key] = asyncio.create_task(self._attend(key), name=f"{self._what} {key}")
 
     async def stop(self) -> None:

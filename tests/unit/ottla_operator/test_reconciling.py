@@ -29,7 +29,7 @@ class Looks:
         self.busy.remove(key)
         self.moved.set()
         answer = self.answers.pop(0) if self.answers else None
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
@@ -86,6 +86,19 @@ def test_a_look_that_fails_is_repeated_and_harms_no_other(failure):
         await _until(looks, lambda: len(looks.seen) == 3)
         queue.tell(TWO)
         await _until(looks, lambda: len(looks.seen) == 4)
+        await queue.stop()
+
+    _run(scenario)
+
+
+def test_a_look_that_is_cancelled_from_within_does_not_end_all_looks():
+    async def scenario():
+        looks = Looks(asyncio.CancelledError())
+        queue = Reconciling("x", looks, gather_s=0)
+        queue.tell(ONE)
+        await _until(looks, lambda: len(looks.seen) == 1 and not looks.busy)
+        queue.tell(ONE)
+        await _until(looks, lambda: len(looks.seen) == 2)
         await queue.stop()
 
     _run(scenario)
