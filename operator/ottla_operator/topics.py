@@ -59,14 +59,16 @@ class Topics:
         except FleetUnavailable as error:
             log.debug("topics of %s: %s", key, error)
             why = Finding("Ready", False, "ClusterNotReady", f"KafkaCluster {key.name} does not answer yet: {error}")
-            unsettled = [topic for topic in topics if not self._is_settled(topic)]
-            await self._tell_all(unsettled, why)
+            await self._hold([topic for topic in topics if topic.metadata.deletion_timestamp], done=False)
+            await self._tell_all([topic for topic in topics if not self._is_settled(topic)], why)
             return UNFINISHED_SECONDS
 
     def _is_settled(self, topic: KafkaTopic) -> bool:
         """What was found about this very spec still holds while the brokers are silent for a moment."""
         status = self._reporting.known(topic.metadata, topic.status)
-        if status is None or status.observed_generation != topic.metadata.generation:
+        if status is None or topic.metadata.deletion_timestamp:
+            return False
+        if status.observed_generation != topic.metadata.generation:
             return False
         return any(one.type == "Ready" and one.status == "True" for one in status.conditions)
 
@@ -89,15 +91,12 @@ class Topics:
         outcomes = await _perform(fleet, plan)
         if outcomes:
             found = await fleet.topics(names)
-        await self._release([topic for topic in topics if topic.metadata.deletion_timestamp], found)
-        staying = [topic for topic in topics if not topic.metadata.deletion_timestamp]
-        return await self._tell(staying, found, outcomes, plan.rivals)
+        staying, leaving, gone = _sorted_out(topics, found, plan)
+        await self._hold(gone, done=True)
+        await self._hold(leaving, done=False)
+        return await self._tell([*staying, *leaving], found, outcomes, plan.rivals)
 
     # finalizers
-
-    async def _release(self, leaving: Sequence[KafkaTopic], found: Mapping[str, FoundTopic]) -> None:
-        await self._hold([topic for topic in leaving if topic.topic_name not in found], done=True)
-        await self._hold([topic for topic in leaving if topic.topic_name in found], done=False)
 
     async def _hold(self, topics: Sequence[KafkaTopic], *, done: bool) -> None:
         await asyncio.gather(*(self._hold_one(topic, hold=must_hold(topic, done=done)) for topic in topics))
@@ -147,6 +146,21 @@ class Topics:
             replicas=there.replicas if there else before.replicas,
         )
         await self._reporting.report(KIND, topic.metadata, before=known, now=status)
+
+
+def _sorted_out(
+    topics: Sequence[KafkaTopic], found: Mapping[str, FoundTopic], plan: TopicPlan
+) -> tuple[list[KafkaTopic], list[KafkaTopic], list[KafkaTopic]]:
+    """Objects that stay, that wait for their topic's end, and that nothing holds any more."""
+    staying, leaving, gone = [], [], []
+    for topic in topics:
+        if not topic.metadata.deletion_timestamp:
+            staying.append(topic)
+        elif topic.topic_name in found and topic.metadata.name not in plan.rivals and must_hold(topic, done=False):
+            leaving.append(topic)
+        else:
+            gone.append(topic)
+    return staying, leaving, gone
 
 
 async def _perform(fleet: Fleet, plan: TopicPlan) -> dict[str, TopicOutcome]:

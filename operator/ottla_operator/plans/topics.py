@@ -113,6 +113,9 @@ def finding(
     if rival := rivals.get(topic.metadata.name):
         text = f"KafkaTopic {rival} describes topic {topic.topic_name} already; delete one of the two"
         return Finding("Ready", False, "DescribedTwice", text)
+    if topic.metadata.deletion_timestamp is not None:
+        why = f"the brokers refused to delete the topic: {outcome.message}" if outcome else "the topic is being deleted"
+        return Finding("Ready", False, "Deleting", f"{why}; reclaimPolicy Retain keeps it and lets this object go")
     if outcome is not None and outcome.code:
         return Finding("Ready", False, "Refused", f"the brokers refused it: {outcome.message}")
     if there is None:

@@ -101,3 +101,9 @@ def test_finalizers(policy, metadata, done, expected):
 def test_findings(there, outcome, spec, reason):
     found = finding(topic(**spec), there, outcome, {})
     assert found.reason == reason and found.holds == (reason == "UpToDate")
+
+
+def test_a_topic_that_cannot_be_deleted_says_how_to_let_go():
+    leaving = topic(metadata=DELETED, reclaimPolicy="Delete")
+    found = finding(leaving, _found(), TopicOutcome(73, "Topic deletion is disabled."), {})
+    assert found.reason == "Deleting" and "disabled" in found.message and "Retain" in found.message
