@@ -12,6 +12,7 @@ from cluster import cgroups, kernel_settings, programs
 from cluster.commands import CommandFailed, answers, run
 from cluster.places import CONTROL_BRIDGE, NODES, state_folder
 
+REMOVE_TIMEOUT_S = 300.0
 RULES_OF_KUBERNETES = re.compile(r"\b(KUBE|CNI)-")
 SHIM_SOCKETS = Path("/run/containerd/s")
 CNI_RESULTS = Path("/var/lib/cni/results")
@@ -35,7 +36,7 @@ def down() -> None:
         cgroups.remove(node)
     kernel_settings.restore()
     _tidy_shared_folders()
-    shutil.rmtree(state_folder(), ignore_errors=True)
+    run("rm", "--recursive", "--force", state_folder(), timeout_s=REMOVE_TIMEOUT_S)  # three nodes' disks: many files
 
 
 def left_behind() -> bool:
