@@ -83,7 +83,7 @@ def test_differences_name_what_is_missing_and_what_is_too_much() -> None:
 
 
 @given(there=st.lists(st.integers(0, 30), min_size=PARTITIONS, max_size=PARTITIONS))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_an_interrupted_feeder_goes_on_where_each_partition_ends(there: list[int]) -> None:
     wave, _ = make_waves(seed=1, events=150)
     missing = _missing(wave, dict(enumerate(there)))
