@@ -36,12 +36,20 @@ def expected_sessions(sample: Sample) -> set[Session]:
     return closed_sessions([*first, *second])
 
 
-def run_sessions(options: sessions.Options, sample: Sample | None, *, folder: Path, tell: Tell) -> set[Session]:
-    """The sessions in the result topic when the stream has ended: by itself after a sample, otherwise by Ctrl-C."""
+def run_sessions(
+    options: sessions.Options, sample: Sample | None, *, folder: Path, tell: Tell, stopped: Callable[[], bool]
+) -> set[Session]:
+    """The sessions in the result topic when the sample is worked through. Interrupted when `stopped`, sample or not."""
     topics = (options.topic, options.result_topic, options.dead_letter_topic)
     for name in make_topics(options.bootstrap, topics, partitions=PARTITIONS):
         tell(f"topic {name} made")
     feeding = Feeding(options, sample, tell)
+
+    def look_aside() -> None:
+        feeding.raise_failure()
+        if stopped():
+            raise Interrupted
+
     if sample is not None:
         options = replace(options, until=COMPLETE_AT)
     jars = connector_jars(tell)
@@ -55,7 +63,7 @@ def run_sessions(options: sessions.Options, sample: Sample | None, *, folder: Pa
                 queries[1:],
                 until=options.until,
                 checkpoint=options.checkpoint,
-                look_aside=feeding.raise_failure,
+                look_aside=look_aside,
             )
             for batch in followed:
                 tell(sessions.describe(batch))

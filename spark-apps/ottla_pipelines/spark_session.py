@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -51,7 +52,10 @@ def local_session(*, folder: Path, jars: Sequence[Path] = (), tasks: int = 2) ->
     conf.set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging} -XX:+UseSerialGC")
     with open(folder / "spark.log", "wb") as log:
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+    ctrl_c = signal.getsignal(signal.SIGINT)
     context = SparkContext(gateway=gateway, conf=conf)
+    # PySpark's handler raises in the midst of calls to the JVM, where py4j may swallow it: the caller's stays.
+    signal.signal(signal.SIGINT, ctrl_c)
     spark = SparkSession(context)
     try:
         yield spark

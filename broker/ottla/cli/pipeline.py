@@ -1,18 +1,14 @@
 """`ottla pipeline`: the PySpark pipelines, run on this machine. PySpark is imported when one is run, not before."""
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from ottla.cli.terminal import make_console
+from ottla.cli.terminal import make_console, stop_asked
 from ottla.errors import Refusal
 
 if TYPE_CHECKING:
@@ -39,6 +35,7 @@ again with the same --folder, it goes on where it was.
 """
 
 ROWS_SHOWN_MAX = 15
+STOPPED_EARLY = 130  # as shells have it for Ctrl-C
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 commands = typer.Typer(no_args_is_help=True)
 
@@ -68,18 +65,14 @@ def run(
     _refuse_unknown(name)
     _refuse_without_packages()
     console = make_console()
-    with _sigterm_as_interrupt():
-        try:
-            _run_sessions(bootstrap_servers, events, seed, folder, console)
-        except KeyboardInterrupt:
-            console.print("stopped")
-            raise typer.Exit(130 if events is not None else 0) from None
+    _run_sessions(bootstrap_servers, events, seed, folder, console)
 
 
 def _run_sessions(bootstrap: str, events: int | None, seed: int, folder: Path | None, console: Console) -> None:
     from ottla_pipelines import local, sessions
     from ottla_pipelines.connector import ConnectorUnavailable
     from ottla_pipelines.sample.answer import differences
+    from ottla_pipelines.sample.feed import Interrupted
     from ottla_pipelines.sample.kafka import KafkaUnavailable
     from ottla_pipelines.spark_session import JavaMissing
     from pyspark.errors import PySparkException
@@ -89,8 +82,17 @@ def _run_sessions(bootstrap: str, events: int | None, seed: int, folder: Path | 
         expected = None if sample is None else local.expected_sessions(sample)
         place = (folder or local.default_folder(bootstrap)).absolute()
         options = sessions.Options(bootstrap=bootstrap, checkpoint=f"{place}/checkpoint")
-        seen = local.run_sessions(options, sample, folder=place, tell=lambda line: console.print(line, soft_wrap=True))
+        seen = local.run_sessions(
+            options,
+            sample,
+            folder=place,
+            tell=lambda line: console.print(line, soft_wrap=True),
+            stopped=stop_asked(),
+        )
         _show(console, seen)
+    except Interrupted:
+        console.print("stopped")
+        raise typer.Exit(0 if sample is None else STOPPED_EARLY) from None
     except (JavaMissing, ConnectorUnavailable, KafkaUnavailable, ValueError) as problem:
         raise Refusal(str(problem)) from None
     except PySparkException as failure:
@@ -123,17 +125,3 @@ def _refuse_without_packages() -> None:
     for package in ("pyspark", "confluent_kafka"):
         if find_spec(package) is None:
             raise Refusal(f"the Python package {package} is missing: pip install 'ottla[spark]'")
-
-
-@contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """So that SIGTERM, too, stops Spark in order."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -78,7 +78,8 @@ def _await_brokers(plan: FleetPlan, processes: FleetProcesses, console: Console,
             processes.tend()
             with contextlib.suppress(Refusal):  # no controller is elected yet
                 fleet = client.describe()
-                if sum(not node.fenced for node in fleet.nodes) == len(plan.brokers):
+                # A voter that has not registered as a broker has no listeners yet.
+                if sum(bool(node.listeners) and not node.fenced for node in fleet.nodes) == len(plan.brokers):
                     console.print(render(fleet))
                     return
             if time.monotonic() > deadline:
