@@ -4,19 +4,21 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CLUSTER := PYTHONPATH=tests $(BIN)/python -m cluster
 
-.PHONY: help env up test check unit bench protos docs lock clean
+.PHONY: help env up test check unit bench protos crds docs lock clean images cluster-up cluster-down cluster-env
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 env: $(VENV)/.ready ## Make .venv with everything for development (.venv/bin/ottla is the command)
 
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@$(PYTHON) scripts/environment.py $(VENV)
 
-up: env ## Start three brokers in three racks, the first on 127.0.0.1:9092, data in ./data (Ctrl-C stops them)
-	@exec $(BIN)/ottla fleet up -n 3 --racks a,b,c --data-dir data
+up: env ## Start three brokers in three racks, feed sample events, run a Spark pipeline over them (Ctrl-C stops all)
+	@$(BIN)/python scripts/java.py
+	@exec $(BIN)/ottla up --data-dir data
 
 test: env ## Run everything: checks, unit tests, simulation, real clients (sets up what it needs)
 	@$(BIN)/python scripts/test_all.py
@@ -33,12 +35,26 @@ bench: env ## Side by side with Apache Kafka, as ratios (about 40 minutes; ARGS=
 protos: env ## Generate broker/ottla/pb from proto/
 	@$(BIN)/python scripts/generate_protos.py
 
+crds: env ## Generate crds/ and the chart's copies from the operator's models
+	@$(BIN)/python -m ottla_operator.resources.generate
+
 docs: env ## Generate CONFIG.md
 	@$(BIN)/python -m ottla.config.document
 
-lock: env ## Pin requirements/dev.txt anew from pyproject.toml
-	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --universal \
-		--python-version 3.11 --extra dev --extra operator --extra spark pyproject.toml -o requirements/dev.txt
+lock: env ## Pin requirements/*.txt anew from pyproject.toml
+	@$(BIN)/python scripts/lock.py
+
+images: env ## Build the images of broker, operator and Spark, and load them into the test cluster (ARGS="broker" for one)
+	@archives=$$($(BIN)/python scripts/images.py $(ARGS)) && $(CLUSTER) load $$archives
+
+cluster-up: env ## Start a Kubernetes with three nodes in three zones, or find the one that KUBECONFIG names
+	@$(CLUSTER) up
+
+cluster-down: env ## End it and undo what it did to this machine
+	@$(CLUSTER) down
+
+cluster-env: env ## Print the exports that let kubectl and helm talk to it, for `eval`
+	@$(CLUSTER) env
 
 clean: ## Remove the environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis bench/out

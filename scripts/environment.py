@@ -19,7 +19,7 @@ def main(folder: Path) -> None:
     ensure_venv_module()
     python = folder / "bin" / "python"
     if not python.exists():
-        print(f"making {folder} …", flush=True)
+        print(f"making {folder} …", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"uv=={uv_version()}")
     uv = [folder / "bin" / "uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", python]
@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
     run(*uv, "--no-deps", "--no-build-isolation", "--editable", ".")
     run(python, "-m", "compileall", "-q", "broker")  # a broker starts in half the time
     (folder / ".ready").touch()
-    print(f"{folder}/bin/ottla is ready", flush=True)
+    print(f"{folder}/bin/ottla is ready", file=sys.stderr, flush=True)
 
 
 def uv_version() -> str:

@@ -35,6 +35,7 @@ CHAPTERS = (
             (*PYTEST, FAILOVER),
         ),
     ),
+    Chapter("Kubernetes and Spark", 12, ((*PYTEST, "tests/cluster", "--durations=12"),)),
 )
 
 

@@ -9,6 +9,7 @@ import signal
 import sys
 
 from ottla.config import BrokerConfig
+from ottla.net.health import HealthServer
 from ottla.node import Node
 from ottla.system import RealThreads, System
 
@@ -35,6 +36,7 @@ async def _serve(config: BrokerConfig) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     _keep_large_blocks()
     node = Node(config, System(threads=RealThreads(config["num.io.threads"])))
+    health = await _probed(config, node)
     if not await _started(node, stop):
         return 0
     _settle_memory()
@@ -49,8 +51,20 @@ async def _serve(config: BrokerConfig) -> int:
     )
     await _until(stop, node.failed)
     await node.stop()
+    if health is not None:
+        await health.stop()
     log.info("%s %d stopped; everything is on the disk", "broker" if places else "controller", config.node_id)
     return 0
+
+
+async def _probed(config: BrokerConfig, node: Node) -> HealthServer | None:
+    """Before the node starts: it may wait long for a quorum, and lives meanwhile."""
+    port = config["ottla.health.port"]
+    if port is None:
+        return None
+    health = HealthServer(port, node.not_serving)
+    log.info("probes are answered on port %d", await health.start())
+    return health
 
 
 async def _started(node: Node, stop: asyncio.Event) -> bool:

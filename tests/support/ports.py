@@ -8,7 +8,7 @@ import tempfile
 from typing import TextIO
 
 # Below the kernel's range for outgoing connections, so that no client socket takes a chosen port.
-FIRST_PORT, LAST_PORT = 12_000, 32_000
+FIRST_PORT, LAST_PORT = 12_000, 29_999  # NodePorts of a test cluster begin at 30000
 _reservations: list[TextIO] = []
 _random = random.SystemRandom()
 

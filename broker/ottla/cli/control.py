@@ -78,5 +78,5 @@ class ControlClient:
 
 
 def _leader_addresses(error: "grpc.RpcError") -> list[str]:
-    """A node that does not lead names the one that does."""
-    return [str(one.value) for one in error.trailing_metadata() or () if one.key == LEADER_ADDRESS]
+    """A node that does not lead names the one that does, when it knows."""
+    return [str(one.value) for one in error.trailing_metadata() or () if one.key == LEADER_ADDRESS and one.value]

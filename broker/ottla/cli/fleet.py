@@ -1,9 +1,7 @@
 """`ottla fleet`: a fleet on this machine, and what a fleet says about itself."""
 
-import signal
 import time
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +21,7 @@ from ottla.cli.fleet_plan import (
 from ottla.cli.fleet_processes import FleetProcesses, alone
 from ottla.cli.fleet_view import ProcessState, render, summary
 from ottla.cli.serve import pairs
+from ottla.cli.terminal import make_console, stop_asked
 from ottla.errors import Refusal
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ to other brokers too. Waits until that is done; Ctrl-C stops waiting, not moving
 """
 
 TEND_S, LOOK_S = 0.2, 1.0
-WIDTH_OF_FILES = 180
 DEFAULT_FOLDER, DEFAULT_PORT = "data", 9092
 commands = typer.Typer(no_args_is_help=True)
 DataDir = Annotated[str, typer.Option(metavar="DIR", help="Where the local fleet lives.")]
@@ -83,7 +81,7 @@ def up(
     with alone(plan):
         refuse_taken_ports(plan)
         keep(plan)
-        _run(plan, _console())
+        _run(plan, make_console())
 
 
 @commands.command("status", help="Show brokers, leaders, and whether all partitions are in sync.")
@@ -91,7 +89,7 @@ def status(bootstrap: Bootstrap = None, data_dir: DataDir = DEFAULT_FOLDER) -> N
     client = _client(bootstrap, data_dir)
     fleet = client.describe()
     restartable = {node.id: _verdict(client, node.id) for node in fleet.nodes if "broker" in node.roles}
-    _console().print(render(fleet, restartable=restartable))
+    make_console().print(render(fleet, restartable=restartable))
 
 
 @commands.command("drain", help=DRAIN)
@@ -115,12 +113,6 @@ def drain(
         time.sleep(LOOK_S)
 
 
-def _console() -> Console:
-    """Without a terminal there is no width to keep to: a table in a file must not wrap."""
-    terminal = Console(highlight=False)
-    return terminal if terminal.is_terminal else Console(highlight=False, width=WIDTH_OF_FILES)
-
-
 def _client(bootstrap: str | None, data_dir: str) -> ControlClient:
     return ControlClient(bootstrap.split(",") if bootstrap else kept_control_addresses(data_dir))
 
@@ -135,7 +127,7 @@ def _verdict(client: ControlClient, broker: int) -> str:
 
 def _run(plan: FleetPlan, console: Console) -> None:
     """Until SIGTERM or Ctrl-C."""
-    stopping = _signals()
+    stopping = stop_asked()
     processes = FleetProcesses(plan, lambda line: console.print(line, soft_wrap=True))
     client = ControlClient(plan.control_addresses)
     try:
@@ -196,15 +188,3 @@ def _states(plan: FleetPlan, processes: FleetProcesses) -> list[ProcessState]:
         ProcessState(b.id, b.rack or "", f"{HOST}:{b.port}", processes.pid(b.id), processes.restarts[b.id])
         for b in plan.brokers
     ]
-
-
-def _signals() -> Callable[[], bool]:
-    """Says whether somebody asked to stop."""
-    asked: list[int] = []
-
-    def note(number: int, _: FrameType | None) -> None:
-        asked.append(number)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, note)
-    return lambda: bool(asked)

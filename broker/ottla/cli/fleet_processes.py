@@ -14,7 +14,7 @@ from ottla.cli.fleet_plan import BrokerPlan, FleetPlan
 from ottla.errors import Refusal
 from ottla.system import RealDisk
 
-__all__ = ["FleetProcesses", "alone"]
+__all__ = ["FleetProcesses", "alone", "end_with_parent"]
 
 RESTART_AFTER_S = 1.0
 STOP_S_MAX = 20.0
@@ -73,7 +73,7 @@ class FleetProcesses:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us: we stop them in order
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
         self._running[broker.id] = process
         self._started_s[broker.id] = time.monotonic()
@@ -117,8 +117,8 @@ def alone(plan: FleetPlan) -> Iterator[None]:
         lock.close()
 
 
-def _end_with_parent() -> None:
-    """In the child: when `ottla fleet up` is killed, its brokers stop cleanly instead of living on unseen."""
+def end_with_parent() -> None:
+    """In the child: when its parent is killed, it stops cleanly instead of living on unseen."""
     with contextlib.suppress(OSError, AttributeError):  # only Linux has it
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 

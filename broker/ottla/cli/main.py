@@ -18,6 +18,8 @@ With the file of a Kafka broker and one setting changed:
   ottla serve --config server.properties --set log.retention.hours=24
 A fleet of three on this machine, in three racks:
   ottla fleet up -n 3 --racks a,b,c
+The same, with sample events and a Spark pipeline over them:
+  ottla up
 Find a setting and read what it does:
   ottla config list retention
   ottla config show retention.ms --topic
@@ -53,7 +55,7 @@ def _print_version() -> int:
 def _commands() -> "typer.Typer":
     import typer
 
-    from ottla.cli import config, fleet, format, serve
+    from ottla.cli import config, fleet, format, pipeline, serve, up
 
     commands = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -64,6 +66,8 @@ def _commands() -> "typer.Typer":
     commands.command("serve", help=serve.SUMMARY)(lambda: None)
     commands.command("format", help=format.HELP)(format.format_directories)
     commands.command("random-uuid", help="Print a new cluster id.")(format.random_uuid)
+    commands.command("up", help=up.HELP)(up.up)
     commands.add_typer(fleet.commands, name="fleet", help=fleet.HELP)
+    commands.add_typer(pipeline.commands, name="pipeline", help=pipeline.HELP)
     commands.add_typer(config.commands, name="config", help=config.HELP)
     return commands

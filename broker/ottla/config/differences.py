@@ -17,6 +17,7 @@ OTHER_DEFAULTS = {
 ADDED = {
     "cluster.id": "the fleet's id may stand in the file, so that empty directories format themselves",
     "ottla.grpc.port": "nodes talk gRPC to each other",
+    "ottla.health.port": "Kubernetes probes over HTTP",
     "ottla.open.files.max": "segment files are opened when they are needed",
     "leader.replication.throttled.rate": "Kafka has it too, outside its table",
     "follower.replication.throttled.rate": "Kafka has it too, outside its table",

@@ -1,10 +1,12 @@
 """Reads a server.properties file: the one place of this package that touches the machine."""
 
+import os
 import socket
 from collections.abc import Mapping
 
 from ottla.config.broker import BrokerConfig, configure
 from ottla.config.properties import parse_properties
+from ottla.config.providers import provided
 from ottla.errors import Refusal
 
 __all__ = ["load"]
@@ -20,7 +22,7 @@ def load(path: str | None, overrides: Mapping[str, str], data_dir: str | None) -
         given[name], sources[name] = value, "--set"
     if data_dir is not None:
         given["log.dirs"], sources["log.dirs"] = data_dir, "--data-dir"
-    return configure(given, sources, hostname=socket.gethostname())
+    return configure(provided(given, sources, os.environ), sources, hostname=socket.gethostname())
 
 
 def _read(path: str) -> list[tuple[str, str, int]]:

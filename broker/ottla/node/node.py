@@ -57,6 +57,16 @@ class Node:
         self._fleet: FleetPart | None = None
         self._quorum: QuorumPart | None = None
         self._membership: Membership | None = None
+        self._phase = "starts"
+
+    def not_serving(self) -> str | None:
+        """Why clients are not served here, None when they are."""
+        if self._phase:
+            return f"node {self.config.node_id} {self._phase}"
+        assert self._quorum is not None
+        if self._broker is not None and not self._quorum.feed.image.is_active(self.config.node_id):
+            return f"broker {self.config.node_id} is fenced"
+        return None
 
     async def start(self) -> None:
         """What was started is stopped again when something fails or the start is cancelled."""
@@ -78,6 +88,7 @@ class Node:
         quorum = await self._start_quorum(Member(self.config.node_id, foundation.directory_id))
         if self._broker is not None:
             await self._start_broker(self._broker, foundation, quorum)
+        self._phase = ""
 
     async def _start_quorum(self, member: Member) -> QuorumPart:
         if _is_one_of_several(self.config):
@@ -160,6 +171,7 @@ class Node:
 
     async def stop(self) -> None:
         """Leave cleanly: nothing led, no more clients, everything on the disk."""
+        self._phase = "stops"
         if self._membership is not None:
             await self._membership.leave()
         if self._broker is not None:

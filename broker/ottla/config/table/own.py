@@ -10,6 +10,9 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ottla.grpc.port", INT, 9094, HIGH, valid=between(0, 65_535),
            doc="Port for the traffic between nodes: quorum, replication, control. 0 takes a free one. Without an entry"
                " a voter takes that of controller.quorum.voters, and a broker that is the only voter opens none."),
+    broker("ottla.health.port", INT, None, MEDIUM, valid=between(0, 65_535),
+           doc="Port for probes over HTTP on every address: /livez while the process works, /readyz when clients are"
+               " served. 0 takes a free one. Without an entry there is none."),
     broker("ottla.open.files.max", INT, 10_000, MEDIUM, valid=at_least(16), unit="files",
            doc="Segment files kept open at one time, least recently used first to close."),
 )

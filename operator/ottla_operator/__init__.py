@@ -1,0 +1,1 @@
+"""Ottla's operator: observe → decide (pure) → act by server-side apply → report."""

@@ -1,0 +1,1 @@
+"""Typed specs → Kubernetes objects, one kind of object per file. Pure."""

@@ -1,0 +1,1 @@
+"""Decisions: what should be, what comes next, what to tell. Pure."""

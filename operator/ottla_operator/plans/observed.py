@@ -1,0 +1,122 @@
+"""What of a cluster exists in Kubernetes, as far as decisions need it. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ottla_operator.plans.layout import Record
+from ottla_operator.plans.obstacle import Obstacle
+from ottla_operator.resources.labels import CLUSTER_ID, CONFIG_HASH, FIRST_NODE_ID, POOL, ZONE
+
+__all__ = ["ObservedPod", "ObservedSet", "pod_of", "record_of_claim", "record_of_set", "set_of"]
+
+Object = Mapping[str, Any]
+IMAGE_REASONS = {"ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError"}
+
+
+class ObservedSet(msgspec.Struct, frozen=True, kw_only=True):
+    """`revision`: of the template that new pods get; empty while Kubernetes has not looked at the newest one."""
+
+    name: str
+    revision: str
+    config_hash: str
+    image: str
+
+
+class ObservedPod(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    uid: str
+    set_name: str
+    node_id: int
+    revision: str
+    ready: bool
+    terminating: bool
+    address: str
+    host: str
+    config_hash: str
+    image: str
+    obstacle: Obstacle | None = None
+
+
+def set_of(body: Object) -> ObservedSet:
+    status = body.get("status", {})
+    seen = status.get("observedGeneration") == body["metadata"].get("generation")
+    template = body["spec"]["template"]
+    return ObservedSet(
+        name=body["metadata"]["name"],
+        revision=status.get("updateRevision", "") if seen else "",
+        config_hash=template["metadata"].get("annotations", {}).get(CONFIG_HASH, ""),
+        image=template["spec"]["containers"][0]["image"],
+    )
+
+
+def pod_of(body: Object) -> ObservedPod | None:
+    """None for a pod that is not one of a StatefulSet."""
+    metadata, status = body["metadata"], body.get("status", {})
+    set_name, _, ordinal = metadata["name"].rpartition("-")
+    if not ordinal.isdecimal():
+        return None
+    conditions = {one["type"]: one for one in status.get("conditions", ())}
+    return ObservedPod(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        set_name=set_name,
+        node_id=int(ordinal),
+        revision=metadata.get("labels", {}).get("controller-revision-hash", ""),
+        ready=conditions.get("Ready", {}).get("status") == "True",
+        terminating="deletionTimestamp" in metadata,
+        address=status.get("podIP", ""),
+        host=status.get("hostIP", ""),
+        config_hash=metadata.get("annotations", {}).get(CONFIG_HASH, ""),
+        image=body["spec"]["containers"][0]["image"],
+        obstacle=_obstacle(metadata["name"], conditions, status),
+    )
+
+
+def _obstacle(pod: str, conditions: Mapping[str, Object], status: Object) -> Obstacle | None:
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+        room = "give its zone a node with room, CPU, memory and a volume, or ask for less in spec.pools"
+        return Obstacle("Unschedulable", f"pod {pod} finds no place ({scheduled.get('message', '')}); {room}")
+    for container in status.get("containerStatuses", ()):
+        waiting = container.get("state", {}).get("waiting", {})
+        reason, message = waiting.get("reason", ""), waiting.get("message", "")
+        if reason in IMAGE_REASONS:
+            step = "make it available to the nodes, or set spec.image"
+            image = container["image"]
+            return Obstacle("ImageMissing", f"pod {pod} cannot get image {image} ({reason}: {message}); {step}")
+        if reason == "CrashLoopBackOff":
+            ended = container.get("lastState", {}).get("terminated", {})
+            said = (ended.get("message") or f"code {ended.get('exitCode')}").strip().splitlines()[-1]
+            return Obstacle("NodeCrashes", f"pod {pod} ends again and again: {said}; see `kubectl logs {pod}`")
+        if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
+            return Obstacle("ContainerNotStarted", f"pod {pod}: {reason}: {message}")
+    return None
+
+
+def record_of_set(body: Object) -> Record | None:
+    """None when something else made the object."""
+    return _record(body, int(body.get("spec", {}).get("replicas", 0)))
+
+
+def record_of_claim(body: Object) -> Record | None:
+    """As `record_of_set`. A claim proves all ids up to its own."""
+    ordinal = body["metadata"]["name"].rpartition("-")[2]
+    start = body["metadata"].get("annotations", {}).get(FIRST_NODE_ID, "")
+    if not ordinal.isdecimal() or not start.isdecimal():
+        return None
+    return _record(body, int(ordinal) - int(start) + 1)
+
+
+def _record(body: Object, nodes: int) -> Record | None:
+    labels, notes = body["metadata"].get("labels", {}), body["metadata"].get("annotations", {})
+    if POOL not in labels or CLUSTER_ID not in notes or not notes.get(FIRST_NODE_ID, "").isdecimal():
+        return None
+    return Record(
+        cluster_id=notes[CLUSTER_ID],
+        pool=labels[POOL],
+        zone=notes.get(ZONE, ""),
+        first_id=int(notes[FIRST_NODE_ID]),
+        nodes=nodes,
+    )

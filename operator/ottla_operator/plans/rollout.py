@@ -1,0 +1,113 @@
+"""Which pod is restarted next, and why the others are not. Pure.
+
+One at a time. First those that are down anyway; then brokers by their ids; the leader of the quorum last, so that it
+moves once. The brokers say whether a restart is safe, and everything must be in sync again before the next.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ottla_operator.plans.observed import ObservedPod, ObservedSet
+from ottla_operator.resources.kafka_cluster import RolloutStep
+
+__all__ = ["BLOCKERS_SHOWN_MAX", "FleetView", "Rollout", "Verdict", "outdated", "plan_rollout"]
+
+BLOCKERS_SHOWN_MAX = 5
+
+
+class FleetView(msgspec.Struct, frozen=True, kw_only=True):
+    """The fleet as its controller sees it."""
+
+    leader: int
+    under_replicated: int
+    offline: int
+    fenced: tuple[int, ...] = ()
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The brokers' answer to: may this one be restarted?"""
+
+    yes: bool
+    blocked_by: tuple[str, ...] = ()
+
+
+class Rollout(msgspec.Struct, frozen=True):
+    """`unseen`: sets whose newest template Kubernetes has not looked at yet, so that their pods cannot be judged."""
+
+    steps: tuple[RolloutStep, ...] = ()
+    restart: ObservedPod | None = None
+    unseen: int = 0
+
+
+def outdated(pods: Sequence[ObservedPod], sets: Sequence[ObservedSet]) -> dict[str, str]:
+    """Pod → why it is not what its set would make now."""
+    wanted = {one.name: one for one in sets}
+    reasons = {}
+    for pod in pods:
+        one = wanted.get(pod.set_name)
+        if one is None or not one.revision or pod.revision == one.revision:
+            continue
+        if pod.config_hash != one.config_hash:
+            reasons[pod.name] = "the configuration has changed"
+        elif pod.image != one.image:
+            reasons[pod.name] = f"the image has changed to {one.image}"
+        else:
+            reasons[pod.name] = "the pod template has changed"
+    return reasons
+
+
+def plan_rollout(
+    pods: Sequence[ObservedPod],
+    sets: Sequence[ObservedSet],
+    *,
+    nodes_wanted: int,
+    fleet: FleetView | None,
+    verdicts: Mapping[int, Verdict],
+) -> Rollout:
+    """`fleet` is None when nobody leads it; `verdicts` are by node id."""
+    reasons = outdated(pods, sets)
+    leader = fleet.leader if fleet else -1
+    order = sorted(
+        (pod for pod in pods if pod.name in reasons),
+        key=lambda pod: (not pod.terminating, pod.ready, pod.node_id == leader, pod.node_id),
+    )
+    obstacles = _obstacles_for_all(pods, nodes_wanted=nodes_wanted, fleet=fleet)
+    chosen: ObservedPod | None = None
+    steps = []
+    for pod in order:
+        against = _against(pod, obstacles, verdicts)
+        last = pod.node_id != leader or len(order) == 1
+        if pod.terminating:
+            steps.append(RolloutStep(pod=pod.name, reason=reasons[pod.name], verdict="Restarting"))
+        elif not against and last and chosen is None and not any(each.terminating for each in pods):
+            chosen = pod
+            steps.append(RolloutStep(pod=pod.name, reason=reasons[pod.name], verdict="Restarting"))
+        else:
+            verdict = "Blocked" if against else "Waiting"
+            steps.append(RolloutStep(pod=pod.name, reason=reasons[pod.name], verdict=verdict, blocked_by=against))
+    return Rollout(tuple(steps), chosen, unseen=sum(not one.revision for one in sets))
+
+
+def _obstacles_for_all(pods: Sequence[ObservedPod], *, nodes_wanted: int, fleet: FleetView | None) -> tuple[str, ...]:
+    """What speaks against restarting a pod that works."""
+    down = sorted(pod.name for pod in pods if not pod.ready or pod.terminating)
+    found = [f"pod {name} is not ready" for name in down]
+    if len(pods) < nodes_wanted:
+        found.append(f"{nodes_wanted - len(pods)} pods are missing")
+    if fleet is None:
+        found.append("no controller answers")
+    elif fleet.under_replicated:
+        found.append(f"{fleet.under_replicated} partitions are not in sync")
+    return tuple(found)
+
+
+def _against(pod: ObservedPod, obstacles: tuple[str, ...], verdicts: Mapping[int, Verdict]) -> tuple[str, ...]:
+    """A pod that is down anyway may always be replaced: that is how a bad image or setting is mended."""
+    if not pod.ready:
+        return ()
+    verdict = verdicts.get(pod.node_id)
+    own = () if verdict is None or verdict.yes else verdict.blocked_by
+    if not obstacles and verdict is None:
+        own = ("the brokers have not said that it is safe",)
+    return (*obstacles, *own)[:BLOCKERS_SHOWN_MAX]

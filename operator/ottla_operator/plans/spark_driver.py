@@ -1,0 +1,105 @@
+"""A driver's and its executors' pods, as far as decisions need them. Pure."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from ottla_operator.plans.observed import IMAGE_REASONS
+from ottla_operator.plans.obstacle import Obstacle
+from ottla_operator.resources.labels import ATTEMPT
+
+__all__ = ["DriverState", "ObservedDriver", "driver_of", "executors_obstacle", "executors_running", "last_words"]
+
+Object = Mapping[str, Any]
+LAST_LINES_MAX, LAST_WORDS_MAX = 12, 2000
+# Log lines of Spark that tell of its ordinary life, such as how it cleans up after the failure.
+ORDINARY = (" INFO ", " DEBUG ", " TRACE ")
+# A Java stack says least in its many frames.
+JAVA_FRAMES = ("\tat ", "\t... ")
+
+
+class DriverState(StrEnum):
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class ObservedDriver(msgspec.Struct, frozen=True, kw_only=True):
+    """`end` says how its container ended, for people."""
+
+    name: str
+    uid: str
+    owner_uid: str
+    attempt: int
+    state: DriverState
+    terminating: bool
+    obstacle: Obstacle | None = None
+    end: str = ""
+
+
+def driver_of(body: Object) -> ObservedDriver:
+    metadata, status = body["metadata"], body.get("status", {})
+    attempt = metadata.get("annotations", {}).get(ATTEMPT, "")
+    owners = metadata.get("ownerReferences", ())
+    return ObservedDriver(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        owner_uid=next((str(owner["uid"]) for owner in owners if owner.get("controller")), ""),
+        attempt=int(attempt) if attempt.isdecimal() else 0,
+        state=_state(status),
+        terminating="deletionTimestamp" in metadata,
+        obstacle=_obstacle(body),
+        end=_end(status),
+    )
+
+
+def _state(status: Object) -> DriverState:
+    """A pod's phase Unknown is a node that does not answer: its driver may well run."""
+    phase = status.get("phase", "Pending")
+    return DriverState.RUNNING if phase == "Unknown" else DriverState(phase)
+
+
+def _end(status: Object) -> str:
+    if reason := status.get("reason"):  # Evicted, NodeLost …
+        return f"{reason}: {status.get('message', '')}".rstrip(": ")
+    for container in status.get("containerStatuses", ()):
+        if ended := container.get("state", {}).get("terminated"):
+            return f"exit code {ended.get('exitCode')} ({ended.get('reason', 'no reason given')})"
+    return ""
+
+
+def _obstacle(body: Object) -> Obstacle | None:
+    name, status = body["metadata"]["name"], body.get("status", {})
+    conditions = {one["type"]: one for one in status.get("conditions", ())}
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+        step = "give it a node with room and its volume, or ask for less in spec.driver and spec.executor"
+        return Obstacle("Unschedulable", f"pod {name} finds no place ({scheduled.get('message', '')}); {step}")
+    for container in status.get("containerStatuses", ()):
+        waiting = container.get("state", {}).get("waiting", {})
+        reason, message = waiting.get("reason", ""), waiting.get("message", "")
+        if reason in IMAGE_REASONS:
+            step = "make it available to the nodes, or set spec.image"
+            image = container["image"]
+            return Obstacle("ImageMissing", f"pod {name} cannot get image {image} ({reason}: {message}); {step}")
+        if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
+            return Obstacle("ContainerNotStarted", f"pod {name}: {reason}: {message}")
+    return None
+
+
+def executors_running(pods: Iterable[Object]) -> int:
+    return sum(pod.get("status", {}).get("phase") == "Running" for pod in pods)
+
+
+def executors_obstacle(pods: Iterable[Object]) -> Obstacle | None:
+    return next((obstacle for obstacle in map(_obstacle, pods) if obstacle is not None), None)
+
+
+def last_words(log: str) -> str:
+    """The end of a log without Spark's ordinary lines and Java's frames, if anything else is there."""
+    lines = [line.rstrip() for line in log.splitlines() if line.strip()]
+    telling = [line for line in lines if not (line.startswith(JAVA_FRAMES) or any(w in line[:40] for w in ORDINARY))]
+    return "\n".join((telling or lines)[-LAST_LINES_MAX:])[-LAST_WORDS_MAX:]

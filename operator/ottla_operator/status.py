@@ -1,0 +1,37 @@
+"""Telling the API server what was found, only when it has changed."""
+
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from ottla_operator.kube import Kind, Kube
+from ottla_operator.resources.model import Metadata, Status
+
+__all__ = ["Reporting"]
+
+REMEMBERED_MAX = 20_000
+Known = TypeVar("Known", bound=Status | None)
+
+
+class Reporting:
+    """Remembers what it wrote: until the watch brings the object back, the copy at hand has the status from before."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._written: dict[str, tuple[str, Status]] = {}
+
+    def known(self, about: Metadata, seen: Known) -> Known:
+        """The status that the object has: what was written over the copy at hand, or what is in it."""
+        version, status = self._written.get(about.uid, ("", seen))
+        return cast(Known, status) if version == about.resource_version else seen
+
+    async def report(self, kind: Kind, about: Metadata, *, before: Status | None, now: Status) -> bool:
+        """True when it was written. `before`: what is known."""
+        if before == now:
+            return False
+        status: dict[str, Any] = msgspec.to_builtins(now)
+        await self._kube.report(kind, namespace=about.namespace, name=about.name, status=status)
+        if len(self._written) >= REMEMBERED_MAX:
+            self._written.clear()
+        self._written[about.uid] = (about.resource_version, now)
+        return True

@@ -1,0 +1,47 @@
+"""SparkApplications and pods that the operator's tests begin with."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ottla_operator.manifests.spark_config import SparkPlace
+from ottla_operator.plans.spark_driver import DriverState, ObservedDriver
+from ottla_operator.plans.spark_phases import Seen
+from ottla_operator.resources.spark_application import RestartPolicy, SparkApplication
+
+UID = "0b3c9a1e-66a8-4f0f-9a44-7c5a3f8f1d10"
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+PLACE = SparkPlace(image="spark:1", pull_policy="Never", domain="cluster.local", bootstrap="events-bootstrap:9092")
+
+
+def application(*, status: dict[str, Any] | None = None, generation: int = 1, **spec: Any) -> SparkApplication:
+    body: dict[str, Any] = {
+        "metadata": {"name": "sessions", "namespace": "default", "uid": UID, "generation": generation},
+        "spec": {"mainApplicationFile": "local:///opt/app.py", **spec},
+    }
+    return SparkApplication.parse(body | ({"status": status} if status else {}))
+
+
+def driver(state: DriverState = DriverState.RUNNING, **more: Any) -> ObservedDriver:
+    facts: dict[str, Any] = {
+        "name": "sessions-driver",
+        "uid": "d",
+        "owner_uid": UID,
+        "attempt": 1,
+        "state": state,
+        "terminating": False,
+    }
+    return ObservedDriver(**(facts | more))
+
+
+def seen(**facts: Any) -> Seen:
+    base: dict[str, Any] = {
+        "spec_changed": False,
+        "kafka_ready": True,
+        "driver": None,
+        "executors_left": 0,
+        "attempts": 1,
+        "policy": RestartPolicy(),
+        "ended": None,
+        "now": NOW,
+    }
+    return Seen(**(base | facts))

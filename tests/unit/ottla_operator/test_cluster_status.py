@@ -1,0 +1,124 @@
+"""What is told about a cluster."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from ottla_operator.plans.cluster_status import blocked_status, cluster_status
+from ottla_operator.plans.conditions import turned
+from ottla_operator.plans.layout import plan_layout
+from ottla_operator.plans.observed import pod_of
+from ottla_operator.plans.obstacle import Obstacle
+from ottla_operator.plans.rollout import FleetView, Rollout
+from ottla_operator.resources.kafka_cluster import RolloutStep
+from support.operator_samples import ZONES, cluster, pod
+
+FLEET = FleetView(leader=0, under_replicated=0, offline=0)
+ROLLING = Rollout((RolloutStep(pod="set-1", reason="the image has changed", verdict="Blocked", blocked_by=("x",)),))
+CALM = Rollout()
+EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+READY = [pod(0), pod(1), pod(2)]
+
+
+def _status(one=None, *, pods=READY, fleet=FLEET, rollout=CALM, now=EARLY):
+    one = one or cluster()
+    layout = plan_layout(one, [], ZONES)
+    ports = {("external", 1): 30002, ("external", 0): 30001}
+    return cluster_status(
+        one, layout, pods=pods, fleet=fleet, rollout=rollout, node_ports=ports, domain="cluster.local", now=now
+    )
+
+
+def _told(status) -> dict[str, tuple[str, str]]:
+    return {one.type: (one.status, one.reason) for one in status.conditions}
+
+
+STUCK = pod(2, ready=False, obstacle=Obstacle("Unschedulable", "pod set-2 finds no place; …"))
+
+
+@pytest.mark.parametrize(
+    ("facts", "ready", "progressing"),
+    [
+        ({}, ("True", "AllNodesReady"), ("False", "UpToDate")),
+        ({"pods": READY[:2]}, ("False", "NodesNotReady"), ("True", "Starting")),
+        ({"pods": [*READY[:2], STUCK]}, ("False", "Unschedulable"), ("True", "Starting")),
+        ({"fleet": None}, ("False", "NoController"), ("False", "UpToDate")),
+        ({"fleet": FleetView(leader=0, under_replicated=1, offline=2)}, ("False", "PartitionsOffline"), None),
+        ({"rollout": ROLLING}, ("True", "Rolling"), ("True", "Rolling")),
+        ({"rollout": ROLLING, "pods": READY[:2]}, ("False", "NodesNotReady"), ("True", "Rolling")),
+        ({"rollout": ROLLING, "pods": READY[:1]}, ("False", "NodesNotReady"), ("True", "Rolling")),
+        ({"rollout": Rollout(unseen=1)}, ("True", "AllNodesReady"), ("True", "Applying")),
+    ],
+)
+def test_conditions(facts, ready, progressing):
+    told = _told(_status(**facts))
+    assert told["Ready"] == ready
+    assert progressing is None or told["Progressing"] == progressing
+
+
+def test_bootstrap_servers_of_each_listener():
+    listeners = [
+        {"name": "external", "type": "nodeport", "advertisedHost": "127.0.0.1"},
+        {"name": "internal", "type": "internal"},
+    ]
+    found = {one.name: one.bootstrap_servers for one in _status(cluster(listeners=listeners)).listeners}
+    assert found == {
+        "internal": "events-bootstrap.default.svc.cluster.local:9092",
+        "external": "127.0.0.1:30001,127.0.0.1:30002",
+    }
+    anywhere = [{"name": "external", "type": "nodeport"}, {"name": "internal", "type": "internal"}]
+    external = _status(cluster(listeners=anywhere)).listeners[1]
+    assert external.bootstrap_servers == "192.168.0.0:30001,192.168.0.1:30002"
+
+
+def test_a_condition_that_stays_keeps_its_time_and_nothing_is_written():
+    first = _status()
+    later = _status(msgspec.structs.replace(cluster(), status=first), now=LATE)
+    assert later == first and turned(first, later) is None
+    worse = _status(msgspec.structs.replace(cluster(), status=first), pods=READY[:2], now=LATE)
+    assert worse.conditions[0].last_transition_time == "2026-01-02T00:00:00Z"
+    assert turned(first, worse) == worse.conditions[0]
+
+
+def test_a_roll_ends_when_the_last_pod_is_back():
+    rolling = msgspec.structs.replace(cluster(), status=_status(rollout=ROLLING))
+    nearly = _status(rolling, pods=READY[:2])
+    assert _told(nearly) == {"Ready": ("True", "Rolling"), "Progressing": ("True", "Rolling")}
+    done = _status(msgspec.structs.replace(cluster(), status=nearly))
+    assert _told(done) == {"Ready": ("True", "AllNodesReady"), "Progressing": ("False", "UpToDate")}
+
+
+def test_an_obstacle_leaves_what_is_known():
+    first = _status()
+    status = blocked_status(
+        msgspec.structs.replace(cluster(), status=first), Obstacle("NoZones", "label the nodes"), now=LATE
+    )
+    assert _told(status)["Ready"] == ("False", "NoZones")
+    assert status.cluster_id == first.cluster_id and status.listeners == first.listeners
+
+
+def _waiting(reason: str):
+    return {"containerStatuses": [{"image": "x", "state": {"waiting": {"reason": reason}}}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3"}]},
+            "Unschedulable",
+        ),
+        (_waiting("ErrImageNeverPull"), "ImageMissing"),
+        (_waiting("CrashLoopBackOff"), "NodeCrashes"),
+        ({"containerStatuses": [{"image": "x", "state": {"running": {}}}]}, None),
+    ],
+)
+def test_why_a_pod_does_not_run(status, reason):
+    body = {
+        "metadata": {"name": "events-main-zone-a-0", "uid": "1"},
+        "spec": {"containers": [{"image": "x"}]},
+        "status": status,
+    }
+    found = pod_of(body)
+    assert found is not None and found.node_id == 0
+    assert (found.obstacle.reason if found.obstacle else None) == reason
