@@ -27,8 +27,6 @@ async def _coordinator(key: str, key_type: int, call: Call) -> dict[str, Any]:
         return _nobody(Code.coordinator_not_available, "transactions are not served by this broker")
     if key_type != GROUP:
         return _nobody(Code.invalid_request, f"no coordinators of type {key_type} here")
-    if not key:
-        return _nobody(Code.invalid_group_id, "a group needs an id: set group.id")
     try:
         leader = await call.node.groups.leader_of(key)
     except KafkaError as error:
