@@ -1,6 +1,5 @@
 """Quotas as a broker keeps them: what is counted together, for how long one pauses, and how they change."""
 
-
 from ottla.api.allowances import Allowance, Allowances
 from ottla.metadata.changes import Changes
 from ottla.metadata.image import Image

@@ -63,7 +63,11 @@ def test_a_thousand_batches_survive_a_restart(tmp_path: Path) -> None:
             assert sorted(block.first for block in blocks) == list(range(0, 1_000_000, 1_000))
             before = node.feed.image
             assert before.next_producer_id == 1_000_000
-            assert before.features == {"metadata.version": 27, "eligible.leader.replicas.version": 1, "group.version": 1}
+            assert before.features == {
+                "metadata.version": 27,
+                "eligible.leader.replicas.version": 1,
+                "group.version": 1,
+            }
         async with Node(tmp_path) as node:
             assert node.feed.image.next_producer_id == before.next_producer_id
             assert (node.feed.image.brokers, node.feed.image.features) == (before.brokers, before.features)
