@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kio.schema.offset_commit.v2.request import (
     OffsetCommitRequest,
@@ -24,12 +24,23 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
 }
-QUICK = {"heartbeat_interval_ms": 300, "session_timeout_ms": 10_000}
+# Longer than any restart: the client must not lose patience on its own.
+PATIENT = {"heartbeat_interval_ms": 300, "session_timeout_ms": 180_000}
 
 
 def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
+    """Again and again while the coordinator is being made: Apache Kafka takes a moment for that."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, offset, metadata="m")], asynchronous=False)
+
+    def problem() -> KafkaError | None:
+        try:
+            consumer.commit(offsets=[TopicPartition(topic, 0, offset, metadata="m")], asynchronous=False)
+        except KafkaException as refused:
+            assert refused.args[0].retriable() or refused.args[0].code() == KafkaError.NOT_COORDINATOR
+            return refused.args[0]
+        return None
+
+    eventually(problem, lambda error: error is None)
     consumer.close()
 
 
@@ -53,7 +64,7 @@ def test_offsets_and_members_survive(own_broker: BrokerProcess, name: str, end: 
     make_topic(own_broker.bootstrap, name)
     for number in range(20):
         commit(own_broker.bootstrap, f"{name}-{number}", name, number)
-    member = Member(own_broker.bootstrap, name, [name], group_instance_id="i", **QUICK)
+    member = Member(own_broker.bootstrap, name, [name], group_instance_id="i", **PATIENT)
     member.until_owns(1)
     getattr(own_broker, end)()
     own_broker.start()

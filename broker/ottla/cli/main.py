@@ -20,6 +20,9 @@ A fleet of three on this machine, in three racks:
   ottla fleet up -n 3 --racks a,b,c
 The same, with sample events and a Spark pipeline over them:
   ottla up
+Groups of consumers, and how far behind they are:
+  ottla groups list
+  ottla groups describe my-group
 Find a setting and read what it does:
   ottla config list retention
   ottla config show retention.ms --topic
@@ -55,7 +58,7 @@ def _print_version() -> int:
 def _commands() -> "typer.Typer":
     import typer
 
-    from ottla.cli import config, fleet, format, pipeline, serve, up
+    from ottla.cli import config, fleet, format, groups, pipeline, serve, up
 
     commands = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -69,5 +72,6 @@ def _commands() -> "typer.Typer":
     commands.command("up", help=up.HELP)(up.up)
     commands.add_typer(fleet.commands, name="fleet", help=fleet.HELP)
     commands.add_typer(pipeline.commands, name="pipeline", help=pipeline.HELP)
+    commands.add_typer(groups.commands, name="groups", help=groups.HELP)
     commands.add_typer(config.commands, name="config", help=config.HELP)
     return commands
