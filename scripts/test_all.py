@@ -7,13 +7,17 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 PYTEST = ("-m", "pytest")
+SHARED = ("-n", "2", "--dist", "loadscope")
 # It measures time, so nothing else may run beside it.
 FAILOVER = "tests/fleet/test_failover.py"
+SPARK = ("tests/fleet/test_pipeline.py", "tests/fleet/test_up.py")
+COORDINATED = ("*group*", "*transaction*", "*quota*")
 
 
 @dataclass(frozen=True)
@@ -23,19 +27,30 @@ class Chapter:
     commands: tuple[tuple[str, ...], ...]
 
 
+def coordinated() -> tuple[str, ...]:
+    """Tests of what lives in coordinators: of one broker and of fleets."""
+    folders = (Path("tests/compat"), Path("tests/fleet"))
+    return tuple(str(path) for folder in folders for each in COORDINATED for path in sorted(folder.glob(f"{each}.py")))
+
+
+def without(*paths: str) -> tuple[str, ...]:
+    return tuple(f"--ignore={path}" for path in paths)
+
+
 CHAPTERS = (
     Chapter("check and unit", 3, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
     Chapter("simulation", 6, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2"),)),
-    Chapter("one-broker clients", 6, ((*PYTEST, "tests/compat", "-n", "2", "--dist", "loadscope"),)),
+    Chapter("one-broker clients", 6, ((*PYTEST, "tests/compat", *SHARED, *without(*coordinated())),)),
     Chapter(
         "fleet and faults",
         7,
         (
-            (*PYTEST, "tests/fleet", "-n", "2", "--dist", "loadscope", f"--ignore={FAILOVER}"),
+            (*PYTEST, "tests/fleet", *SHARED, *without(FAILOVER, *SPARK, *coordinated())),
             (*PYTEST, FAILOVER),
         ),
     ),
-    Chapter("Kubernetes and Spark", 12, ((*PYTEST, "tests/cluster", "--durations=12"),)),
+    Chapter("coordinators", 8, ((*PYTEST, *coordinated(), *SHARED),)),
+    Chapter("Kubernetes and Spark", 12, ((*PYTEST, *SPARK), (*PYTEST, "tests/cluster", "--durations=12"))),
 )
 
 
