@@ -309,6 +309,7 @@ class Partition:
         return None if self.high_watermark > last_offset else self._commits.wait(last_offset)
 
     def _watermark_moved(self) -> None:
+        self.log.producers.replicated_to(self.high_watermark)
         if self._commits:
             self._commits.resolve(self.high_watermark)
         appended, self._unseen_bytes = self._unseen_bytes, 0
