@@ -129,7 +129,7 @@ def test_syncs_and_leaves_that_are_refused(connection: Connection, group: str) -
 def test_groups_that_cannot_be_deleted(connection: Connection, group: str) -> None:
     answer = connection.ask(DeleteGroupsRequest(groups_names=(group, "no-such-group", "")), DeleteGroupsResponse)
     codes = {result.group_id: int(result.error_code) for result in answer.results}
-    assert codes == {group: NON_EMPTY, "no-such-group": GROUP_NOT_FOUND, "": INVALID_GROUP_ID}
+    assert codes == {group: NON_EMPTY, "no-such-group": GROUP_NOT_FOUND, "": GROUP_NOT_FOUND}
 
 
 def test_several_coordinators_at_once(connection: Connection, broker: BrokerProcess) -> None:

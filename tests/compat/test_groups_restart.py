@@ -24,7 +24,8 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
 }
-QUICK = {"heartbeat_interval_ms": 300, "session_timeout_ms": 10_000}
+# Longer than any restart: the client must not lose patience on its own.
+PATIENT = {"heartbeat_interval_ms": 300, "session_timeout_ms": 180_000}
 
 
 def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
@@ -53,7 +54,7 @@ def test_offsets_and_members_survive(own_broker: BrokerProcess, name: str, end: 
     make_topic(own_broker.bootstrap, name)
     for number in range(20):
         commit(own_broker.bootstrap, f"{name}-{number}", name, number)
-    member = Member(own_broker.bootstrap, name, [name], group_instance_id="i", **QUICK)
+    member = Member(own_broker.bootstrap, name, [name], group_instance_id="i", **PATIENT)
     member.until_owns(1)
     getattr(own_broker, end)()
     own_broker.start()

@@ -16,7 +16,8 @@ from ottla.system import Clock
 __all__ = ["Allowance", "Allowances", "Meter"]
 
 ENTRIES_MAX: Final = 10_000
-PERCENT: Final = 100.0
+UNLIMITED: Final = 2**31 - 1
+SLOWEST: Final = 0.1  # connections per second, where the setting says 0
 
 
 class Meter:
@@ -78,6 +79,7 @@ class Allowances:
 
     def __init__(self, clock: Clock, setting: Callable[[str], Any], image: Image) -> None:
         self._clock = clock
+        self._setting = setting
         self._samples: int = setting("quota.window.num")
         self._window_s: int = setting("quota.window.size.seconds")
         self._burst_s: float = setting("controller.quota.window.num") * setting("controller.quota.window.size.seconds")
@@ -94,7 +96,6 @@ class Allowances:
 
     def _look(self) -> None:
         self.any_for_clients = any(kind != IP for entity in self._quotas for kind, _ in entity)
-        self.any_for_addresses = any(kind == IP for entity in self._quotas for kind, _ in entity)
         self._known.clear()
 
     def of(self, user: str, client_id: str) -> Allowance | None:
@@ -151,10 +152,13 @@ class Allowances:
     # connections
 
     def connection_pause_ms(self, address: str) -> int:
-        """How long a new connection from this address has to wait for its turn."""
+        """How long a new connection from this address has to wait for its turn, among all and among its own."""
+        of_all: int = self._setting("max.connection.creation.rate")
+        pause_ms = self._count_connection("", max(of_all, SLOWEST)) if of_all < UNLIMITED else 0
         limit = connection_limit(self._quotas, address)
-        if limit is None:
-            return 0
+        return max(pause_ms, self._count_connection(address, limit) if limit is not None else 0)
+
+    def _count_connection(self, address: str, limit: float) -> int:
         rate, now_ms = self._rate("connection_creation_rate", ("", address)), _now_ms(self._clock)
         rate.record(1, now_ms)
         return rate.pause_ms(limit, now_ms)

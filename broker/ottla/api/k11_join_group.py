@@ -25,7 +25,7 @@ async def join_group(request: Any, call: Call) -> Answer:
 
 
 async def _join(request: Any, call: Call) -> Joined:
-    shard = call.node.groups.shard_of(request.group_id)
+    shard = call.node.groups.shard_for_members(request.group_id)
     setting = call.node.settings.broker
     shortest, longest = setting("group.min.session.timeout.ms"), setting("group.max.session.timeout.ms")
     if not shortest <= request.session_timeout <= longest:

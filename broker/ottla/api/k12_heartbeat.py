@@ -12,7 +12,7 @@ from ottla.errors import Code, KafkaError
 
 @api(key=12, versions=(0, 4))
 def heartbeat(request: Any, call: Call) -> Answer:
-    shard = call.node.groups.shard_of(request.group_id)
+    shard = call.node.groups.shard_for_members(request.group_id)
     group = shard.groups.get(request.group_id)
     if group is None:
         raise KafkaError(Code.unknown_member_id)

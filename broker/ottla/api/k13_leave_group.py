@@ -16,7 +16,7 @@ SEVERAL_SINCE = 3
 
 @api(key=13, versions=(0, 5))
 async def leave_group(request: Any, call: Call) -> Answer:
-    shard = call.node.groups.shard_of(request.group_id)
+    shard = call.node.groups.shard_for_members(request.group_id)
     group = shard.groups.get(request.group_id)
     if group is None:
         raise KafkaError(Code.unknown_member_id)

@@ -18,7 +18,7 @@ PROTOCOL_SINCE = 5
 async def sync_group(request: Any, call: Call) -> Answer:
     if call.version >= PROTOCOL_SINCE and not (request.protocol_type and request.protocol_name):
         raise KafkaError(Code.inconsistent_group_protocol)
-    shard = call.node.groups.shard_of(request.group_id)
+    shard = call.node.groups.shard_for_members(request.group_id)
     group = shard.groups.get(request.group_id)
     if group is None:
         raise KafkaError(Code.unknown_member_id)

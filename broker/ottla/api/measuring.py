@@ -10,26 +10,32 @@ __all__ = ["measured"]
 
 
 class Stopwatch:
-    """Reads as the seconds since what was read last, while it runs."""
+    """Runs from the beginning; what it shows is what was not taken yet."""
 
     __slots__ = ("_clock", "_running_since", "_spent_s")
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._spent_s = 0.0
-        self._running_since = clock()
+        self._running_since: float | None = clock()
 
     def resume(self) -> None:
         self._running_since = self._clock()
 
     def pause(self) -> None:
-        self._spent_s += self._clock() - self._running_since
+        self._gather()
+        self._running_since = None
 
     def take(self) -> float:
-        """What was not taken yet; the watch goes on."""
-        now = self._clock()
-        spent, self._spent_s, self._running_since = self._spent_s + now - self._running_since, 0.0, now
+        self._gather()
+        spent, self._spent_s = self._spent_s, 0.0
         return spent
+
+    def _gather(self) -> None:
+        if self._running_since is not None:
+            now = self._clock()
+            self._spent_s += now - self._running_since
+            self._running_since = now
 
 
 def measured(request: Any, call: Call) -> Answer | Awaitable[Answer]:

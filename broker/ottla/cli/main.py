@@ -18,6 +18,9 @@ With the file of a Kafka broker and one setting changed:
   ottla serve --config server.properties --set log.retention.hours=24
 A fleet of three on this machine, in three racks:
   ottla fleet up -n 3 --racks a,b,c
+Groups of consumers, and how far behind they are:
+  ottla groups list
+  ottla groups describe my-group
 Find a setting and read what it does:
   ottla config list retention
   ottla config show retention.ms --topic
@@ -53,7 +56,7 @@ def _print_version() -> int:
 def _commands() -> "typer.Typer":
     import typer
 
-    from ottla.cli import config, fleet, format, serve
+    from ottla.cli import config, fleet, format, groups, serve
 
     commands = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -65,5 +68,6 @@ def _commands() -> "typer.Typer":
     commands.command("format", help=format.HELP)(format.format_directories)
     commands.command("random-uuid", help="Print a new cluster id.")(format.random_uuid)
     commands.add_typer(fleet.commands, name="fleet", help=fleet.HELP)
+    commands.add_typer(groups.commands, name="groups", help=groups.HELP)
     commands.add_typer(config.commands, name="config", help=config.HELP)
     return commands

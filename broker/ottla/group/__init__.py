@@ -16,10 +16,10 @@ group they read. A broker that loses the partition forgets the whole shard, answ
 whoever leads next reads the log. So there is never anything to take back.
 
 **Types of groups.** `shard.groups` maps a group's id to an object of any type that has what `group.Group` asks for.
-A handler finds it by `call.node.groups.shard_of(group_id)` (KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
-INVALID_GROUP_ID) and `shard.groups.get(group_id)`. A group of another type takes an old one's place by
-`shard.groups[group_id] = new`, and removes it by `del shard.groups[group_id]`, after `shard.write` of the records that
-say so.
+A handler finds it by `call.node.groups.shard_of(group_id)` (KafkaError: NOT_COORDINATOR, or
+COORDINATOR_LOAD_IN_PROGRESS; `shard_for_members` also INVALID_GROUP_ID) and `shard.groups.get(group_id)`. A group of
+another type takes an old one's place by `shard.groups[group_id] = new`, and removes it by `del shard.groups[group_id]`,
+after `shard.write` of the records that say so.
 
 **Effects.** The methods of a group are pure: they get the time in seconds (monotonic, of this broker) as `now` and
 return a list of effects, which `shard.perform(group, effects)` carries out in order: `Reply` answers a request that

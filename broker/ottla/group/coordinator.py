@@ -63,13 +63,20 @@ class GroupCoordinator:
         return list(self._shards.values())
 
     def shard_of(self, group_id: str) -> Shard:
-        """Who keeps this group. KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, INVALID_GROUP_ID."""
-        if not group_id:
-            raise KafkaError(Code.invalid_group_id)
+        """Who keeps this group. KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+
+        A group without a name may keep offsets, as it always could; only members need a name.
+        """
         shard = self._shards.get(partition_of(group_id, self._partitions)) if self._partitions else None
         if shard is None or shard.loading or not shard.leads:
             raise self._absence(group_id)
         return shard
+
+    def shard_for_members(self, group_id: str) -> Shard:
+        """The same for requests of members; also INVALID_GROUP_ID."""
+        if not group_id:
+            raise KafkaError(Code.invalid_group_id, "members need a group.id")
+        return self.shard_of(group_id)
 
     def _absence(self, group_id: str) -> KafkaError:
         """A broker that will be the coordinator in a moment says so: clients then need not look for it again."""

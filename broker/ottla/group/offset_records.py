@@ -1,6 +1,6 @@
 """Committed offsets as records: OffsetCommitKey v1 and OffsetCommitValue, as Kafka 4.1 writes and reads them. Pure.
 
-Written by hand, for every commit makes one: v3, or v1 when a client (OffsetCommit v2-4) set a time of retention.
+Written by hand, for every commit makes one: v4, or v1 when a client (OffsetCommit v2-4) set a time of retention.
 """
 
 import struct
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ottla.group.records import field, reading, record_type
 from ottla.wire.schema import Struct
+from ottla.wire.writer import uvarint
 
 __all__ = ["CommittedOffset", "offset_key", "offset_value", "read_offset_key", "read_offset_value"]
 
@@ -22,13 +23,13 @@ class CommittedOffset(NamedTuple):
     expires_ms: int = NO_EXPIRY
 
 
-V3_HEAD = struct.Struct(">hqih")
-V3_PLAIN = struct.Struct(">hqihq")  # without metadata
+V4_HEAD = struct.Struct(">hqi")
+V4_TAIL = struct.Struct(">qb")  # ends with the number of tagged fields
+V4_PLAIN = struct.Struct(">hqibqb")  # without metadata
 V1_HEAD = struct.Struct(">hqh")
 V1_TAIL = struct.Struct(">qq")
 INT16 = struct.Struct(">h").pack
 INT32 = struct.Struct(">i").pack
-INT64 = struct.Struct(">q").pack
 
 
 def offset_key_head(group_id: str, topic: str) -> bytes:
@@ -42,13 +43,15 @@ def offset_key(group_id: str, topic: str, partition: int) -> bytes:
 
 
 def offset_value(committed: CommittedOffset) -> bytes:
-    offset, leader_epoch, text, committed_ms, expires_ms = committed
-    if not text and expires_ms == NO_EXPIRY:
-        return V3_PLAIN.pack(3, offset, leader_epoch, 0, committed_ms)
-    metadata = text.encode()
-    if expires_ms == NO_EXPIRY:
-        return V3_HEAD.pack(3, offset, leader_epoch, len(metadata)) + metadata + INT64(committed_ms)
-    return V1_HEAD.pack(1, offset, len(metadata)) + metadata + V1_TAIL.pack(committed_ms, expires_ms)
+    offset, leader_epoch, metadata, committed_ms, expires_ms = committed
+    if expires_ms != NO_EXPIRY:
+        text = metadata.encode()
+        return V1_HEAD.pack(1, offset, len(text)) + text + V1_TAIL.pack(committed_ms, expires_ms)
+    if not metadata:
+        return V4_PLAIN.pack(4, offset, leader_epoch, 1, committed_ms, 0)
+    text = metadata.encode()
+    head = V4_HEAD.pack(4, offset, leader_epoch)
+    return b"".join((head, uvarint(len(text) + 1), text, V4_TAIL.pack(committed_ms, 0)))
 
 
 def _value_struct(version: int) -> Struct:

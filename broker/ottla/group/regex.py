@@ -7,7 +7,8 @@ names have few characters, so expressions become small automata: states are made
 from collections.abc import Callable
 from functools import lru_cache
 
-from ottla.group.regex_parser import (
+from ottla.group.regex_characters import WORD_CHARACTERS
+from ottla.group.regex_nodes import (
     EITHER,
     END_OF_TEXT,
     MATCH,
@@ -15,11 +16,10 @@ from ottla.group.regex_parser import (
     ONE_OF,
     START_OF_TEXT,
     WORD_BOUNDARY,
-    WORD_CHARACTERS,
     BadRegex,
     Node,
-    parsed,
 )
+from ottla.group.regex_parser import parsed
 
 __all__ = ["BadRegex", "Regex", "compiled"]
 

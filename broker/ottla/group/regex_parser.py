@@ -5,60 +5,39 @@ Whether a repeat is greedy does not matter to whether a whole name matches.
 """
 
 import string
-import unicodedata
-from collections.abc import Callable
-from typing import NamedTuple
 
-__all__ = [
-    "ALPHABET",
-    "EITHER",
-    "END_OF_TEXT",
-    "MATCH",
-    "NO_WORD_BOUNDARY",
-    "ONE_OF",
-    "START_OF_TEXT",
-    "WORD_BOUNDARY",
-    "WORD_CHARACTERS",
-    "BadRegex",
-    "Node",
-    "parsed",
-]
+from ottla.group.regex_characters import (
+    ALPHABET,
+    CLASSES,
+    CONTROLS,
+    NAMED,
+    WORD_CHARACTERS,
+    either_case,
+    unicode_class,
+)
+from ottla.group.regex_nodes import (
+    EITHER,
+    END_OF_TEXT,
+    MATCH,
+    NO_WORD_BOUNDARY,
+    START_OF_TEXT,
+    WORD_BOUNDARY,
+    BadRegex,
+    Build,
+    Node,
+    Part,
+    assertion,
+    either,
+    nothing,
+    one_of,
+    repeat,
+    sequence,
+)
 
-ALPHABET = frozenset(string.ascii_letters + string.digits + "._-")
-WORD_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_")
-NODES_MAX = 10_000
+__all__ = ["parsed"]
+
 REPEAT_MAX = 1000
 NESTING_MAX = 100
-
-ONE_OF, EITHER, MATCH, START_OF_TEXT, END_OF_TEXT, WORD_BOUNDARY, NO_WORD_BOUNDARY = range(7)
-
-
-class BadRegex(ValueError):
-    """Not an expression that RE2 knows; says why, in RE2's words."""
-
-
-class Node(NamedTuple):
-    kind: int
-    next: int = 0
-    other: int = 0
-    characters: frozenset[str] = frozenset()
-
-
-class Build:
-    """Nodes are made from the end to the start: each is given where to go on."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Node] = [Node(MATCH)]  # its place becomes that of the start in `parsed`
-
-    def add(self, node: Node) -> int:
-        if len(self.nodes) >= NODES_MAX:
-            raise BadRegex("expression too large")
-        self.nodes.append(node)
-        return len(self.nodes) - 1
-
-
-Part = Callable[[Build, int], int]
-"""Adds its nodes before the one given; the place of its first."""
 
 
 def parsed(text: str) -> list[Node]:
@@ -71,116 +50,6 @@ def parsed(text: str) -> list[Node]:
     match = build.add(Node(MATCH))
     build.nodes[0] = Node(EITHER, *(2 * (part(build, match),)))
     return build.nodes
-
-
-# -- parts
-
-
-def _nothing(build: Build, then: int) -> int:
-    return then
-
-
-def _assertion(kind: int) -> Part:
-    return lambda build, then: build.add(Node(kind, then))
-
-
-def _one_of(characters: frozenset[str]) -> Part:
-    return lambda build, then: build.add(Node(ONE_OF, then, characters=characters))
-
-
-def _sequence(parts: list[Part]) -> Part:
-    def make(build: Build, then: int) -> int:
-        for part in reversed(parts):
-            then = part(build, then)
-        return then
-
-    return make
-
-
-def _either(parts: list[Part]) -> Part:
-    def make(build: Build, then: int) -> int:
-        first = parts[-1](build, then)
-        for part in reversed(parts[:-1]):
-            first = build.add(Node(EITHER, part(build, then), first))
-        return first
-
-    return make
-
-
-def _repeat(part: Part, least: int, most: int | None) -> Part:
-    def star(build: Build, then: int) -> int:
-        loop = build.add(Node(EITHER, then, then))
-        build.nodes[loop] = Node(EITHER, part(build, loop), then)
-        return loop
-
-    def make(build: Build, then: int) -> int:
-        if most is None:
-            then = star(build, then)
-        else:
-            end = then
-            for _ in range(most - least):
-                then = build.add(Node(EITHER, part(build, then), end))
-        for _ in range(least):
-            then = part(build, then)
-        return then
-
-    return make
-
-
-# -- sets of characters
-
-CLASSES = {
-    "d": frozenset(string.digits),
-    "w": WORD_CHARACTERS,
-    "s": frozenset(),
-}
-NAMED = {
-    "alnum": frozenset(string.ascii_letters + string.digits),
-    "alpha": frozenset(string.ascii_letters),
-    "ascii": ALPHABET,
-    "blank": frozenset(),
-    "cntrl": frozenset(),
-    "digit": frozenset(string.digits),
-    "graph": ALPHABET,
-    "lower": frozenset(string.ascii_lowercase),
-    "print": ALPHABET,
-    "punct": frozenset("._-"),
-    "space": frozenset(),
-    "upper": frozenset(string.ascii_uppercase),
-    "word": WORD_CHARACTERS,
-    "xdigit": frozenset(string.hexdigits),
-}
-SCRIPTS = {
-    "Any": ALPHABET,
-    "Latin": frozenset(string.ascii_letters),
-    "Common": frozenset(string.digits + "._-"),
-}
-CATEGORIES = frozenset(
-    f"{major}{minor}"
-    for major, minors in {
-        "L": "ultmo",
-        "M": "nce",
-        "N": "dlo",
-        "P": "cdseifo",
-        "S": "mcko",
-        "Z": "slp",
-        "C": "cfs",
-    }.items()
-    for minor in ("", *minors)
-)
-CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-
-
-def _unicode_class(name: str, shown: str) -> frozenset[str]:
-    if name in SCRIPTS:
-        return SCRIPTS[name]
-    if name not in CATEGORIES:
-        raise BadRegex(f"invalid character class range: `{shown}`")
-    return frozenset(each for each in ALPHABET if unicodedata.category(each).startswith(name))
-
-
-def _either_case(characters: frozenset[str]) -> frozenset[str]:
-    return frozenset(case for each in characters for case in (each.lower(), each.upper()))
 
 
 class Parser:
@@ -199,7 +68,7 @@ class Parser:
         parts = [self._concatenation(depth)]
         while self._skip("|"):
             parts.append(self._concatenation(depth))
-        return _either(parts) if len(parts) > 1 else parts[0]
+        return either(parts) if len(parts) > 1 else parts[0]
 
     def _concatenation(self, depth: int) -> Part:
         parts: list[Part] = []
@@ -210,7 +79,7 @@ class Parser:
             part = self._atom(depth)
             if part is not None:
                 parts.append(self._repeated(part))
-        return _sequence(parts) if parts else _nothing
+        return sequence(parts) if parts else nothing
 
     # -- one thing
 
@@ -224,22 +93,22 @@ class Parser:
             case "(":
                 return self._group(depth)
             case "[":
-                return _one_of(self._cased(self._bracket()))
+                return one_of(self._cased(self._bracket()))
             case ".":
-                return _one_of(ALPHABET)
+                return one_of(ALPHABET)
             case "^":
-                return _assertion(START_OF_TEXT)
+                return assertion(START_OF_TEXT)
             case "$":
-                return _assertion(END_OF_TEXT)
+                return assertion(END_OF_TEXT)
             case "\\":
                 return self._escaped()
         return self._literal(character)
 
     def _literal(self, character: str) -> Part:
-        return _one_of(self._cased(frozenset(character)))
+        return one_of(self._cased(frozenset(character)))
 
     def _cased(self, characters: frozenset[str]) -> frozenset[str]:
-        return _either_case(characters) if self._ignores_case else characters
+        return either_case(characters) if self._ignores_case else characters
 
     def _quoted(self) -> str:
         end = self._text.find("\\E", self._at)
@@ -296,7 +165,7 @@ class Parser:
         self._skip("?")
         if self._count() is not None:
             raise BadRegex(f"invalid nested repetition operator: `{self._text[start : self._at]}`")
-        return _repeat(part, *count)
+        return repeat(part, *count)
 
     def _count(self) -> tuple[int, int | None] | None:
         """Zero or more of something. A brace that does not count is an ordinary character."""
@@ -323,8 +192,8 @@ class Parser:
             raise BadRegex("trailing backslash at end of expression")
         assertions = {"A": START_OF_TEXT, "z": END_OF_TEXT, "b": WORD_BOUNDARY, "B": NO_WORD_BOUNDARY}
         if self._peek() in assertions:
-            return _assertion(assertions[self._take()])
-        return _one_of(self._cased(self._escaped_set()))
+            return assertion(assertions[self._take()])
+        return one_of(self._cased(self._escaped_set()))
 
     def _escaped_set(self) -> frozenset[str]:
         """The characters that an escape stands for, after its backslash."""
@@ -370,7 +239,7 @@ class Parser:
             name = self._take()
         if name.startswith("^"):
             name, negated = name[1:], not negated
-        found = _unicode_class(name, f"\\p{self._text[start : self._at]}")
+        found = unicode_class(name, f"\\p{self._text[start : self._at]}")
         return ALPHABET - found if negated else found
 
     def _bracket(self) -> frozenset[str]:

@@ -161,6 +161,7 @@ class Waiting:
 
     def _late(self) -> None:
         self._commit.remove_done_callback(self._done)
+        self._commit.add_done_callback(asyncio.Future.exception)  # nobody waits for it any longer
         self._told(answer_code(Code.request_timed_out))
 
 

@@ -77,7 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         self.idle_since = self._services.system.clock.monotonic()
         if reason := self._admission.enter(self._host):
             self.close(reason)
-        elif self._allowances.any_for_addresses and (pause_ms := self._allowances.connection_pause_ms(self._host)):
+        elif pause_ms := self._allowances.connection_pause_ms(self._host):
             self._mute(pause_ms)
 
     def connection_lost(self, error: Exception | None) -> None:

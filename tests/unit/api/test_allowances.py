@@ -10,6 +10,7 @@ SETTINGS = {
     "quota.window.size.seconds": 1,
     "controller.quota.window.num": 11,
     "controller.quota.window.size.seconds": 1,
+    "max.connection.creation.rate": 2**31 - 1,
 }
 APP: QuotaEntity = (("client-id", "app"),)
 ANN: QuotaEntity = (("user", "ann"),)
@@ -30,7 +31,8 @@ class Broker:
     def __init__(self) -> None:
         self.clock = HandClock()
         self.image = Image("test")
-        self.allowances = Allowances(self.clock, SETTINGS.__getitem__, self.image)
+        self.settings = dict(SETTINGS)
+        self.allowances = Allowances(self.clock, self.settings.__getitem__, self.image)
 
     def set(self, quotas: dict[QuotaEntity, dict[str, float]]) -> None:
         old, self.image = self.image, Image("test", version=self.image.version + 1, client_quotas=quotas)
@@ -126,10 +128,18 @@ def test_changes_of_partitions_come_in_bursts() -> None:
 
 def test_connections_queue_up() -> None:
     broker = Broker()
-    assert not broker.allowances.any_for_addresses
+    assert broker.allowances.connection_pause_ms("10.0.0.1") == 0
     broker.set({(("ip", None),): {"connection_creation_rate": 5.0}})
-    assert broker.allowances.any_for_addresses and not broker.allowances.any_for_clients
+    assert not broker.allowances.any_for_clients
     pauses = [broker.allowances.connection_pause_ms("10.0.0.1") for _ in range(53)]
     assert pauses[:50] == [0] * 50
     assert pauses[50:] == [200, 400, 600]
     assert broker.allowances.connection_pause_ms("10.0.0.2") == 0
+
+
+def test_the_broker_as_a_whole_takes_only_so_many() -> None:
+    broker = Broker()
+    broker.settings["max.connection.creation.rate"] = 1
+    addresses = [f"10.0.0.{number}" for number in range(12)]
+    pauses = [broker.allowances.connection_pause_ms(address) for address in addresses]
+    assert pauses == [0] * 10 + [1000, 2000]

@@ -62,6 +62,31 @@ def test_waiting_is_not_counted() -> None:
     assert asyncio.run(run()) == [b"answer"]
 
 
+def test_an_answer_made_by_somebody_else_costs_what_the_handler_took() -> None:
+    """A fetch that waits is answered by whoever appends."""
+    clock = HandClock()
+    spent: list[float] = []
+
+    async def run() -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def handler(request: Any, call: Any) -> Any:
+            clock.now_s += 2
+            return answer
+
+        call = call_of(handler, clock)
+        result: Any = measured(None, call)
+        waiting = asyncio.ensure_future(result)
+        await asyncio.sleep(0)
+        clock.now_s += 100
+        spent.append(call.spent_s())
+        answer.set_result([b"answer"])
+        return await waiting
+
+    assert asyncio.run(run()) == [b"answer"]
+    assert spent == [2]
+
+
 def test_failures_and_cancellation_reach_the_handler() -> None:
     clock = HandClock()
     heard: list[str] = []

@@ -40,7 +40,7 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Connections from one address at one time."),
     broker("max.connections.per.ip.overrides", STRING, "", MEDIUM, mode=CLUSTER_WIDE,
            doc="Exceptions to max.connections.per.ip: address:count, separated by commas."),
-    broker("max.connection.creation.rate", INT, INT_MAX, MEDIUM, valid=at_least(0), mode=CLUSTER_WIDE, effect="none",
+    broker("max.connection.creation.rate", INT, INT_MAX, MEDIUM, valid=at_least(0), mode=CLUSTER_WIDE,
            doc="New connections per second; more have to wait."),
     broker("max.incremental.fetch.session.cache.slots", INT, 1000, MEDIUM, valid=at_least(0),
            doc="Incremental fetch sessions kept in memory."),
