@@ -29,7 +29,7 @@ async def find_coordinator(request: Any, call: Call) -> Answer:
 async def _coordinator(key: str, key_type: int, call: Call) -> dict[str, Any]:
     if key_type not in (GROUP, TRANSACTION):
         return _nobody(Code.invalid_request, f"no coordinators of type {key_type} here")
-    coordinators: "GroupCoordinator | TransactionCoordinator"
+    coordinators: GroupCoordinator | TransactionCoordinator
     coordinators = call.node.groups if key_type == GROUP else call.node.transactions
     try:
         leader = await coordinators.leader_of(key)
