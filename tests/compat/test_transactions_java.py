@@ -60,7 +60,7 @@ def test_console_consumer(bootstrap: str, name: str) -> None:
         shown = java_tool(
             f"{TOOLS}.consumer.ConsoleConsumer",
             *("--bootstrap-server", bootstrap, "--topic", name, "--partition", "0", "--offset", "earliest"),
-            *("--timeout-ms", "5000"),
+            *("--timeout-ms", "12000"),
             *("--isolation-level", isolation),
             code=None,
         ).lines

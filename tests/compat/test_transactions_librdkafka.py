@@ -138,7 +138,7 @@ def test_a_killed_broker_forgets_nothing(broker: BrokerProcess, name: str) -> No
     """Open, committed and aborted transactions, and the coordinator's memory, across kill -9."""
     bootstrap = broker.bootstrap
     make_topic(bootstrap, name, partitions=2)
-    made = producer(bootstrap, name)
+    made = producer(bootstrap, name, transaction_timeout_ms=300_000)
     transact(made, name, ["committed"] * 20, partitions=2)
     transact(made, name, ["aborted"] * 20, partitions=2, commit=False)
     made.begin_transaction()
@@ -157,7 +157,7 @@ def test_killed_while_transactions_end(broker: BrokerProcess, name: str) -> None
     """Kills at any moment: every transaction that was acknowledged is there as a whole, none is there in part."""
     bootstrap = broker.bootstrap
     make_topic(bootstrap, name, partitions=3)
-    made = producer(bootstrap, name)
+    made = producer(bootstrap, name, transaction_timeout_ms=300_000)
     done: list[int] = []
     stop = threading.Event()
 

@@ -29,8 +29,6 @@ async def find_coordinator(request: Any, call: Call) -> Answer:
 async def _coordinator(key: str, key_type: int, call: Call) -> dict[str, Any]:
     if key_type not in (GROUP, TRANSACTION):
         return _nobody(Code.invalid_request, f"no coordinators of type {key_type} here")
-    if not key and key_type == TRANSACTION:
-        return _nobody(Code.invalid_request, "set transactional.id")
     coordinators: GroupCoordinator | TransactionCoordinator
     coordinators = call.node.groups if key_type == GROUP else call.node.transactions
     try:

@@ -323,6 +323,7 @@ class Partition:
         return True
 
     def _watermark_moved(self) -> None:
+        self.log.producers.replicated_to(self.high_watermark)
         if self._commits:
             self._commits.resolve(self.high_watermark)
         appended, self._unseen_bytes = self._unseen_bytes, 0

@@ -86,10 +86,11 @@ class Log:
     @property
     def last_stable_offset(self) -> int:
         """As if all were replicated."""
-        return self.stable_below(self.end_offset)
+        return max(self.producers.last_stable_offset(self.end_offset), self.start_offset)
 
     def stable_below(self, high_watermark: int) -> int:
         """The last stable offset. Never before the log's start: an open transaction's first records may be deleted."""
+        self.producers.replicated_to(high_watermark)
         return max(self.producers.last_stable_offset(high_watermark), min(self.start_offset, high_watermark))
 
     # Appending and reading

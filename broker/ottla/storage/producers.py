@@ -213,10 +213,13 @@ class Producers:
         """Below it every transaction is decided, and its marker replicated."""
         if not self._open and not self._ended:
             return high_watermark
+        unstable = [ended.first_offset for ended in self._ended if ended.last_offset >= high_watermark]
+        return min(next(iter(self._open), high_watermark), high_watermark, *unstable)
+
+    def replicated_to(self, high_watermark: int) -> None:
+        """Markers below it are on all replicas, now and for ever."""
         if self._ended:
             self._ended = [ended for ended in self._ended if ended.last_offset >= high_watermark]
-        unstable = [ended.first_offset for ended in self._ended]
-        return min(next(iter(self._open), high_watermark), high_watermark, *unstable)
 
     def expire(self, now_ms: int, expiry_ms: int) -> None:
         """Forget producers that were silent for so long, unless a transaction of theirs is open."""

@@ -32,19 +32,20 @@ class Exchange:
     async def write_markers(self, broker_id: int, orders: list[MarkerOrder]) -> list[Code]:
         if broker_id == self.node_id:
             return await self.write_here(orders)
-        return await self._ask(broker_id, WRITE_MARKERS, Orders(orders))
+        count = sum(len(order.partitions) for order in orders)
+        return await self._ask(broker_id, WRITE_MARKERS, Orders(orders), count)
 
     async def add_partitions(self, broker_id: int, membership: Membership) -> list[Code]:
         if broker_id == self.node_id:
             return await self.add_here(membership)
-        return await self._ask(broker_id, ADD_PARTITIONS, membership)
+        return await self._ask(broker_id, ADD_PARTITIONS, membership, len(membership.partitions))
 
-    async def _ask(self, broker_id: int, method: str, question: msgspec.Struct) -> list[Code]:
+    async def _ask(self, broker_id: int, method: str, question: msgspec.Struct, count: int) -> list[Code]:
         broker = self._feed.image.brokers.get(broker_id)
         if broker is None or self._call is None:
             raise Unreachable(f"broker {broker_id} is not known")
         data = await self._call(f"{broker.grpc_host}:{broker.grpc_port}", method, msgspec.msgpack.encode(question))
-        return [Code(code) for code in msgspec.msgpack.decode(data, type=Codes).codes]
+        return _unpacked(data, count, broker_id)
 
     def answers(self) -> dict[str, Answer]:
         """What this broker answers to others, by method."""
@@ -55,6 +56,16 @@ class Exchange:
 
     async def _answer_membership(self, data: bytes) -> bytes:
         return _packed(await self.add_here(msgspec.msgpack.decode(data, type=Membership)))
+
+
+def _unpacked(data: bytes, count: int, broker_id: int) -> list[Code]:
+    try:
+        codes = [Code(code) for code in msgspec.msgpack.decode(data, type=Codes).codes]
+    except ValueError as error:  # also what msgspec raises
+        raise Unreachable(f"broker {broker_id} answers something that cannot be read: {error}") from error
+    if len(codes) != count:
+        raise Unreachable(f"broker {broker_id} answers {len(codes)} codes to {count} questions")
+    return codes
 
 
 def _packed(codes: Sequence[Code]) -> bytes:

@@ -73,7 +73,7 @@ class TransactionShard:
             self._require_leads()
             decision = ask(self.transactions.get(transactional_id), new_producer_id)
             if decision is NEEDS_PRODUCER_ID:
-                new_producer_id = await self._new_producer_id()
+                new_producer_id = await self._fresh_producer_id()
                 continue
             if decision.write is not None:
                 self.write(decision.write)
@@ -82,6 +82,12 @@ class TransactionShard:
             if decision.code is not Code.concurrent_transactions or patience_s <= 0:
                 return decision
             await self._until_ended(transactional_id, patience_s)
+
+    async def _fresh_producer_id(self) -> int:
+        try:
+            return await self._new_producer_id()
+        except KafkaError as error:
+            raise KafkaError(Code.coordinator_not_available, f"no producer id can be had: {error}") from error
 
     def _require_leads(self) -> None:
         if not self.leads:
