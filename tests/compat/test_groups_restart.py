@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kio.schema.offset_commit.v2.request import (
     OffsetCommitRequest,
@@ -29,8 +29,18 @@ PATIENT = {"heartbeat_interval_ms": 300, "session_timeout_ms": 180_000}
 
 
 def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
+    """Again and again while the coordinator is being made: Apache Kafka takes a moment for that."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, offset, metadata="m")], asynchronous=False)
+
+    def problem() -> KafkaError | None:
+        try:
+            consumer.commit(offsets=[TopicPartition(topic, 0, offset, metadata="m")], asynchronous=False)
+        except KafkaException as refused:
+            assert refused.args[0].retriable() or refused.args[0].code() == KafkaError.NOT_COORDINATOR
+            return refused.args[0]
+        return None
+
+    eventually(problem, lambda error: error is None)
     consumer.close()
 
 
