@@ -1,7 +1,6 @@
 """Simulated clients of groups, through the broker's own handlers: committers, and members that share partitions."""
 
 import asyncio
-import inspect
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +16,7 @@ from sim.invariants import Referee
 from sim.network import Network
 from sim.node import SimNode
 from sim.workload import Client, Disconnected
+from support.answers import settled
 from support.frames import decode_response
 
 __all__ = ["Committer", "GroupMember", "Ownership"]
@@ -31,16 +31,12 @@ async def handled(node: SimNode, api_key: tuple[int, int], request: Any) -> Any:
     key, version = api_key
     api, life = load_all()[key], node.life
     assert life is not None
-    services: Any = SimpleNamespace(
-        groups=life.groups,  # type: ignore[attr-defined]
-        image=life.quorum.feed.image,
-        system=life.system,
-        settings=life.quorum.settings,
-    )
-    call = Call(services, api, version, 1, "sim", "PLAINTEXT", "here")
+    if life.services is None:  # its listeners are not open
+        raise Disconnected
+    call = Call(life.services, api, version, 1, "sim", "PLAINTEXT", "here")
     try:
         answer = api.handler(request, call)
-        parts = await answer if inspect.isawaitable(answer) else answer
+        parts = await settled(answer)
     except Exception as error:
         parts = call.failure(error)  # type: ignore[arg-type]
     assert parts is not None

@@ -1,6 +1,6 @@
 """A node of the simulated fleet: ottla.node's own Node, on simulated surroundings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -31,7 +31,14 @@ class SimNode:
     """Over all its lives."""
 
     def __init__(
-        self, node_id: int, *, voters: Sequence[int], network: Network, referee: Referee, random: Random
+        self,
+        node_id: int,
+        *,
+        voters: Sequence[int],
+        network: Network,
+        referee: Referee,
+        random: Random,
+        settings: Mapping[str, str],
     ) -> None:
         self.id = node_id
         self.network = network
@@ -46,7 +53,7 @@ class SimNode:
         self.power_lost = False  # the same after a power loss
         self.loses_power = False  # at the end of the present life
         self.doomed: Life | None = None  # the life that ends, or ended, by one of these
-        settings = {
+        given = {
             "node.id": str(node_id),
             "log.dirs": f"{ROOT},{MORE}",
             "metadata.log.dir": ROOT,
@@ -60,8 +67,9 @@ class SimNode:
             "replica.high.watermark.checkpoint.interval.ms": "2000",
             "metadata.log.max.record.bytes.between.snapshots": "3000",
             "leader.imbalance.check.interval.seconds": "5",
+            **settings,
         }
-        self.config = configure(settings, dict.fromkeys(settings, "--set"), hostname="here")
+        self.config = configure(given, dict.fromkeys(given, "--set"), hostname="here")
 
     # lives
 

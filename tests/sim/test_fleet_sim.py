@@ -28,6 +28,7 @@ KEPT_SEEDS = (
     127,  # a stop without all log dirs is no clean one
     10032,  # a log that left while a thread flushed it took its log dir offline
     173,  # a topic made anew under its old name, and a power loss
+    238985854779410,  # the old and the new topic of one name in two log dirs
 )
 
 

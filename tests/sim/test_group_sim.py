@@ -44,7 +44,7 @@ def test_new_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     count = commits = 0
     while time.monotonic() < end:
         world = check(base + count)
-        count, commits = count + 1, commits + sum(committer.acknowledged + 1 for committer in world.committers)
+        count, commits = count + 1, commits + sum(committer.acknowledged + 1 for committer in world.topics.committers)
     with capsys.disabled():
         print(
             f"\ngroup simulation: {count} histories, seeds {base}..{base + count - 1}, {commits} commits acknowledged"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sim.node import SimNode
     from sim.world import World
 
-__all__ = ["Topics"]
+__all__ = ["STAYS", "Topics"]
 
 STAYS, RENEWED = "orders", "drafts"
 REPLICATION_FACTOR = 3
@@ -84,7 +84,7 @@ class Topics:
     def renew(self) -> None:
         """Delete the topic and make another of the same name."""
         if self.is_settled() and RENEWED in self._trials:
-            self._chores = [self._run(self._renew(self._trials[RENEWED]))]
+            self._chores = [self.run(self._renew(self._trials[RENEWED]))]
 
     async def _renew(self, trial: Trial) -> None:
         self._world.referee.note(f"{trial.name} is deleted and made anew")
@@ -109,7 +109,7 @@ class Topics:
         if self.random.random() < 0.2:
             move = Reassignment(trial.name, move.index, None)
         self._world.referee.note(f"{trial.name}-{move.index} moves to {move.replicas}")
-        self._run(self._move(move))
+        self.run(self._move(move))
 
     async def _move(self, move: Reassignment) -> None:
         answer = await self._ask(AlterReassignments([move]))
@@ -149,9 +149,9 @@ class Topics:
             self._producers_made += 1
         trial.consumers = [Consumer(trial.id, index, *place, world.chance()) for index in range(trial.partitions)]
         for client in (*trial.producers, *trial.consumers):
-            self._run(client.run())
+            self.run(client.run())
 
-    def _run(self, doing: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def run(self, doing: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         def ended(task: "asyncio.Task[None]") -> None:
             if (error := task.exception()) is not None:
                 self._world.referee.object(f"a client ends: {error!r}")
@@ -159,6 +159,11 @@ class Topics:
         task = asyncio.ensure_future(doing)
         task.add_done_callback(ended)
         return task
+
+    @property
+    def partitions(self) -> int:
+        """Of the topic that stays."""
+        return self._trials[STAYS].partitions
 
     @property
     def producers(self) -> list[Producer]:

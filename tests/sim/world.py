@@ -5,8 +5,9 @@ world = World(seed); world.play()        raises Broken; world.referee.trace tell
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
+from typing import ClassVar
 
 from ottla.metadata.image import Image
 from ottla.metadata.state import PartitionState
@@ -28,6 +29,8 @@ LOOK_SECONDS = 0.05
 
 
 class World:
+    settings: ClassVar[Mapping[str, str]] = {}
+
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = Random(seed)
@@ -36,12 +39,20 @@ class World:
         self.network = Network(self.loop, self.chance())
         for node_id in (*VOTERS, OBSERVER) if self.random.random() < 0.4 else VOTERS:
             self.network.nodes[node_id] = SimNode(
-                node_id, voters=VOTERS, network=self.network, referee=self.referee, random=self.chance()
+                node_id,
+                voters=VOTERS,
+                network=self.network,
+                referee=self.referee,
+                random=self.chance(),
+                settings=self.settings,
             )
         self.nodes = list(self.network.nodes.values())
         self.steps = self.random.randint(4, 14)
-        self.topics = Topics(self)
+        self.topics = self._make_topics()
         self.faults = Faults(self)
+
+    def _make_topics(self) -> Topics:
+        return Topics(self)
 
     def chance(self) -> Random:
         return Random(self.random.getrandbits(64))

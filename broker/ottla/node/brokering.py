@@ -1,5 +1,6 @@
 """The role `broker`: listeners for clients, partitions with their logs, and what a broker does on its own."""
 
+import uuid
 from collections.abc import Awaitable, Callable, Sequence
 
 from ottla.api.allowances import Allowances
@@ -11,6 +12,7 @@ from ottla.api.registry import load_all
 from ottla.config import BrokerConfig, Endpoint
 from ottla.group.coordinator import GroupCoordinator
 from ottla.metadata.active import Controller
+from ottla.metadata.image import Image
 from ottla.metadata.state import Listener as Advertised
 from ottla.net.admission import Admission
 from ottla.net.listener import Listener
@@ -75,9 +77,9 @@ class BrokerPart:
             settings=quorum.settings,
             worker=self._worker,
         )
-        await directories.open_all(quorum.settings.log)
+        await directories.open_all(quorum.settings.log, topic_ids(quorum.feed.image))
         image = quorum.feed.image  # nothing may wait between here and `subscribe`: a change would be missed
-        directories.reconcile({(t.name, p.index): t.id for t in image.topics.values() for p in t.partitions})
+        directories.reconcile(topic_ids(image))
         self._replicas.start(image)
         quorum.feed.subscribe(self._replicas.image_moved)
         await self._replicas.create_missing()
@@ -183,3 +185,7 @@ class BrokerPart:
             await self._directories.close(self.replicas.high_watermarks(), broker_epoch=epoch)
         await self._worker.close()
         await self._cleaning_worker.close()
+
+
+def topic_ids(image: Image) -> dict[TopicPartition, uuid.UUID]:
+    return {(topic.name, each.index): topic.id for topic in image.topics.values() for each in topic.partitions}

@@ -9,6 +9,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ottla.errors import Code, KafkaError
 from ottla.storage import directory, loading, meta
@@ -33,6 +34,9 @@ class DirectoryFacts:
     total_bytes: int
     usable_bytes: int
     sizes: Mapping[TopicPartition, int]
+
+
+NOTHING: Mapping[TopicPartition, uuid.UUID] = MappingProxyType({})
 
 
 class LogDirectories:
@@ -78,9 +82,14 @@ class LogDirectories:
             with self.containing(one):
                 directory.identify(self.system, one, cluster_id=cluster_id, node_id=node_id)
 
-    async def open_all(self, settings_of: Callable[[str], LogSettings]) -> None:
-        """Open every log of every directory. Refused: one partition in two directories."""
-        await loading.open_all(self, settings_of)
+    async def open_all(
+        self, settings_of: Callable[[str], LogSettings], expected: Mapping[TopicPartition, uuid.UUID] = NOTHING
+    ) -> None:
+        """Open every log of every directory. Refused: one partition in two directories.
+
+        `expected` are the topics' ids: which of two logs with one name is the present topic's.
+        """
+        await loading.open_all(self, settings_of, expected)
 
     def reconcile(self, expected: Mapping[TopicPartition, uuid.UUID]) -> list[TopicPartition]:
         """Set aside every log that is not of the topic that is expected there; the ones set aside. Blocking."""

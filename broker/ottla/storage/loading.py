@@ -4,12 +4,13 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ottla.errors import Refusal
 from ottla.storage import directory, meta
 from ottla.storage.directory import SLICES, LogDirectory
-from ottla.storage.folder_names import STRAY, TopicPartition
+from ottla.storage.folder_names import STRAY, TopicPartition, marked
+from ottla.storage.log import Log
 from ottla.storage.settings import LogSettings
 
 if TYPE_CHECKING:
@@ -20,24 +21,37 @@ __all__ = ["open_all", "reconcile"]
 logger = logging.getLogger(__name__)
 
 
-async def open_all(directories: "LogDirectories", settings_of: Callable[[str], LogSettings]) -> None:
-    await asyncio.gather(*(_open_directory(directories, one, settings_of) for one in directories.online))
-    for one in directories.online:
-        for key, log in one.logs.items():
-            if key in directories.logs:
-                raise Refusal(f"{directories.logs[key].folder} and {log.folder} hold the same partition; remove one")
-            directories.logs[key] = log
+Expected: TypeAlias = Mapping[TopicPartition, uuid.UUID]
+
+
+class Opened(NamedTuple):
+    """A log as it was found in one of the dirs, with what that dir's checkpoints say of it."""
+
+    one: LogDirectory
+    key: TopicPartition
+    log: Log
+    topic_id: uuid.UUID | None
+    high_watermark: int | None
+    cleaned: int | None
+
+
+async def open_all(
+    directories: "LogDirectories", settings_of: Callable[[str], LogSettings], expected: Expected
+) -> None:
+    opening = [_open_directory(directories, one, settings_of) for one in directories.online]
+    for found in await asyncio.gather(*opening):
+        for opened in found:
+            _admit(directories, opened, expected.get(opened.key))
 
 
 async def _open_directory(
     directories: "LogDirectories", one: LogDirectory, settings_of: Callable[[str], LogSettings]
-) -> None:
+) -> list[Opened]:
     system = directories.system
+    found: list[Opened] = []
     with directories.containing(one):
         contents = await system.threads.run(directory.survey, system, one)
         directories.doomed.extend((0, path) for path in contents.deleted)
-        directories.high_watermarks.update(contents.high_watermarks)
-        directories.cleaned.update(contents.cleaned)
         slices = [contents.partitions[start::SLICES] for start in range(SLICES)]
         opening = [
             system.threads.run(directory.open_logs, system, directories.files, one, contents, part, settings_of)
@@ -47,10 +61,49 @@ async def _open_directory(
         for opened in await asyncio.gather(*opening):
             for key, log, topic_id in opened:
                 one.logs[key] = log
-                directories.topic_ids[key] = topic_id
+                offsets = contents.high_watermarks.get(key), contents.cleaned.get(key)
+                found.append(Opened(one, key, log, topic_id, *offsets))
+    return found if one.error is None else []
 
 
-def reconcile(directories: "LogDirectories", expected: Mapping[TopicPartition, uuid.UUID]) -> list[TopicPartition]:
+def _admit(directories: "LogDirectories", opened: Opened, expected: uuid.UUID | None) -> None:
+    """Of two logs with one name, one may be of a topic that was deleted while this broker was away."""
+    key, rival = opened.key, directories.logs.get(opened.key)
+    if rival is not None:
+        if opened.topic_id == directories.topic_ids.get(key):
+            raise Refusal(f"{rival.folder} and {opened.log.folder} hold the same partition; remove one")
+        if opened.topic_id != expected:
+            _set_aside(directories, opened)
+            return
+        with directories.containing(directories.directory_of(rival)):
+            _warn(rival, directories.move_away(key, rival, STRAY))
+    directories.logs[key] = opened.log
+    directories.topic_ids[key] = opened.topic_id
+    for known, offset in (
+        (directories.high_watermarks, opened.high_watermark),
+        (directories.cleaned, opened.cleaned),
+    ):
+        if offset is not None:
+            known[key] = offset
+
+
+def _set_aside(directories: "LogDirectories", opened: Opened) -> None:
+    """One that never was among the broker's logs."""
+    one, log = opened.one, opened.log
+    with directories.containing(one):
+        path = f"{one.path}/{marked(*opened.key, directories.system.new_uuid(), STRAY)}"
+        log.close(clean=False)
+        directories.disk.rename(log.folder, path)
+        one.logs.pop(opened.key)
+        one.stale.add(opened.key)
+        _warn(log, path)
+
+
+def _warn(log: Log, path: str) -> None:
+    logger.warning("%s is not of a topic that this fleet has: set aside as %s", log.folder, path)
+
+
+def reconcile(directories: "LogDirectories", expected: Expected) -> list[TopicPartition]:
     aside: list[TopicPartition] = []
     for key, log in list(directories.logs.items()):
         topic_ids = directories.topic_ids
@@ -59,7 +112,6 @@ def reconcile(directories: "LogDirectories", expected: Mapping[TopicPartition, u
                 meta.write_topic_id(directories.disk, log.folder, expected[key])
                 topic_ids[key] = expected[key]
             elif topic_ids.get(key) != expected.get(key) or key not in expected:
-                path = directories.move_away(key, log, STRAY)
-                logger.warning("%s is not of a topic that this fleet has: set aside as %s", log.folder, path)
+                _warn(log, directories.move_away(key, log, STRAY))
                 aside.append(key)
     return aside

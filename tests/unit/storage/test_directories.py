@@ -5,11 +5,11 @@ import errno
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from ottla.errors import Code, KafkaError, Refusal
-from ottla.storage import checkpoint
+from ottla.storage import checkpoint, meta
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory import claim_all
 from ottla.storage.files import FileCache
@@ -301,6 +301,25 @@ def test_one_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
             (tmp_path / name / "t-0").mkdir(parents=True)
         with pytest.raises(Refusal, match="hold the same partition"):
             await Broker([tmp_path / "one", tmp_path / "two"]).open()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("current", ["one", "two"])
+def test_of_two_logs_with_one_name_that_of_the_present_topic_stays(tmp_path: Path, current: str) -> None:
+    """The topic was deleted and made anew while this broker was away, and the new log went to the other directory."""
+    ids = {"one": uuid4(), "two": uuid4()}
+
+    async def scenario() -> None:
+        for name, topic_id in ids.items():
+            (tmp_path / name / "t-0").mkdir(parents=True)
+            meta.write_topic_id(RealDisk(), str(tmp_path / name / "t-0"), topic_id)
+        broker = Broker([tmp_path / "one", tmp_path / "two"])
+        await broker.directories.open_all(lambda topic: LogSettings(), {("t", 0): ids[current]})
+        assert broker.directories.logs["t", 0].folder == str(tmp_path / current / "t-0")
+        assert broker.directories.topic_ids["t", 0] == ids[current]
+        other = next(name for name in ids if name != current)
+        assert [name.endswith("-stray") for name in names(tmp_path / other)] == [True]
 
     asyncio.run(scenario())
 
