@@ -50,6 +50,8 @@ class GroupClient(Client):
         self.stopping = False
 
     def coordinator(self) -> SimNode | None:
+        """As some node's metadata says. What is older than what was heard before is not believed: a broker that is cut
+        off goes on answering for groups that another one has taken over, as Kafka's do."""
         serving = [node for node in self.network.nodes.values() if node.life is not None and node.life.serves]
         if not serving:
             return None
@@ -58,7 +60,11 @@ class GroupClient(Client):
         topic = life.quorum.feed.image.topics.get(OFFSETS_TOPIC)
         if topic is None:
             return None
-        return self.network.nodes.get(topic.partitions[partition_of(self.group, len(topic.partitions))].leader)
+        state = topic.partitions[partition_of(self.group, len(topic.partitions))]
+        if state.leader_epoch < self._leader_epoch:
+            return None
+        self._leader_epoch = state.leader_epoch
+        return self.network.nodes.get(state.leader)
 
     async def call(self, api_key: tuple[int, int], request: Any) -> Any | None:
         """None when nobody answers."""
