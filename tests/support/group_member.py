@@ -5,6 +5,7 @@ change, so that a test can kill it.
 """
 
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -105,7 +106,10 @@ class MemberProcess:
     def __init__(self, bootstrap: str, group: str, topics: Iterable[str], **settings: Any) -> None:
         arguments = [json.dumps({"bootstrap": bootstrap, "group": group, **settings}), *topics]
         command = [sys.executable, "-m", "support.group_member", *arguments]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        )
 
     def until_owns(self, count: int) -> None:
         assert self._process.stdout is not None

@@ -108,7 +108,8 @@ def reconcile(directories: "LogDirectories", expected: Expected) -> list[TopicPa
     for key, log in list(directories.logs.items()):
         topic_ids = directories.topic_ids
         with directories.containing(directories.directory_of(log)):
-            if topic_ids.get(key) is None and key in expected:  # lost with the power; the name must do
+            # Without its file a folder may be of an older topic of that name: only an empty one is taken over.
+            if topic_ids.get(key) is None and key in expected and log.end_offset == 0:
                 meta.write_topic_id(directories.disk, log.folder, expected[key])
                 topic_ids[key] = expected[key]
             elif topic_ids.get(key) != expected.get(key) or key not in expected:

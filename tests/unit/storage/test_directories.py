@@ -214,20 +214,21 @@ def test_a_new_topic_does_not_inherit_the_checkpoints_of_its_name(tmp_path: Path
 def test_foreign_folders_are_set_aside_never_served(tmp_path: Path) -> None:
     async def scenario() -> None:
         logs = await Broker([tmp_path]).open()
-        for name, topic_id in (("kept", A), ("reborn", A), ("deleted", A), ("torn", A)):
-            fill(await logs.create(name, 0, topic_id, LogSettings()), 1)
+        for name, topic_id in (("kept", A), ("reborn", A), ("deleted", A), ("torn", A), ("empty", A)):
+            fill(await logs.create(name, 0, topic_id, LogSettings()), 0 if name == "empty" else 1)
         await logs.close({})
-        (tmp_path / "torn-0" / "partition.metadata").write_bytes(b"")
+        for name in ("torn", "empty"):
+            (tmp_path / f"{name}-0" / "partition.metadata").write_bytes(b"")
         logs = await Broker([tmp_path]).open()
-        aside = logs.reconcile({("kept", 0): A, ("reborn", 0): B, ("torn", 0): B})
-        assert sorted(aside) == [("deleted", 0), ("reborn", 0)]
-        assert sorted(logs.logs) == [("kept", 0), ("torn", 0)]
+        aside = logs.reconcile({("kept", 0): A, ("reborn", 0): B, ("torn", 0): B, ("empty", 0): B})
+        assert sorted(aside) == [("deleted", 0), ("reborn", 0), ("torn", 0)]
+        assert sorted(logs.logs) == [("empty", 0), ("kept", 0)]
         strays = [name for name in names(tmp_path) if name.endswith("-stray")]
-        assert sorted(name.split("-")[0] for name in strays) == ["deleted", "reborn"]
-        assert logs.topic_ids[("torn", 0)] == B
+        assert sorted(name.split("-")[0] for name in strays) == ["deleted", "reborn", "torn"]
+        assert logs.topic_ids[("empty", 0)] == B
         assert (await logs.create("reborn", 0, B, LogSettings())).end_offset == 0
         await logs.close({})
-        assert sorted((await Broker([tmp_path]).open()).logs) == [("kept", 0), ("reborn", 0), ("torn", 0)]
+        assert sorted((await Broker([tmp_path]).open()).logs) == [("empty", 0), ("kept", 0), ("reborn", 0)]
 
     asyncio.run(scenario())
 
