@@ -84,7 +84,6 @@ def settle(fleet: FleetOf, topic: str) -> None:
     assert stable()
 
 
-@pytest.mark.skip(reason="open: killed in its first transactions, the copier's producer often ends in a fatal state")
 def test_java_copies_exactly_while_brokers_are_killed(fleet: FleetOf, name: str) -> None:
     """Consume, transform, produce with offsets in the transaction, in the flow of KIP-890."""
     count = 3000

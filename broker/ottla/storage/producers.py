@@ -170,7 +170,7 @@ class Producers:
         self.end_offset = last_offset + 1
         if batch.producer_id < 0:
             return None
-        self.verifications.clear(batch.producer_id)
+        self.verifications.noted(batch)
         producer = self.by_id.get(batch.producer_id)
         if producer is None:
             producer = self.by_id[batch.producer_id] = Producer(batch.producer_id)

@@ -2,7 +2,8 @@
 
 The first batch of a transaction in a partition may be appended only if the coordinator knows the transaction and the
 partition in it. While it is asked, the transaction may end: then the batch must not get in behind the marker, where
-nothing would ever decide it. So whoever asks holds a ticket, and any batch or marker of that producer voids it.
+nothing would ever decide it. So whoever asks holds a ticket, and any batch of that producer voids it, and any marker
+that may end this transaction.
 """
 
 from ottla.errors import Code, KafkaError
@@ -61,11 +62,18 @@ class Verifications:
                 f"{batch.base_sequence} (incoming seq. number), {expected} (earliest seen sequence)",
             )
 
-    def clear(self, producer_id: int) -> None:
-        if self._tickets:
-            self._tickets.pop(producer_id, None)
+    def noted(self, batch: Batch) -> None:
+        """It stands in the log now."""
+        ticket = self._tickets.get(batch.producer_id) if self._tickets else None
+        if ticket is not None and not (batch.is_control and _is_of_an_earlier_one(batch, ticket)):
+            del self._tickets[batch.producer_id]
 
     def expire(self, now_ms: int, expiry_ms: int) -> None:
         for producer_id, ticket in list(self._tickets.items()):
             if now_ms - ticket.begun_ms >= expiry_ms:
                 del self._tickets[producer_id]
+
+
+def _is_of_an_earlier_one(marker: Batch, ticket: Ticket) -> bool:
+    """Where each transaction has an epoch of its own, its marker bears a higher one: the next transaction's."""
+    return ticket.adds_partitions and marker.producer_epoch <= ticket.epoch

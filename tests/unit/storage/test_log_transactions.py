@@ -301,6 +301,24 @@ def test_a_marker_that_comes_first_voids_the_ticket(tmp_path):
     assert log.last_stable_offset == log.end_offset == 1
 
 
+def test_the_marker_of_the_transaction_before_leaves_the_next_one_its_ticket(tmp_path):
+    """With an epoch per transaction (KIP-890) the next one may ask while the last one's marker is still on its way."""
+    log = open_log(tmp_path)
+    append_verified(log, first_batch(epoch=4))
+    ticket = log.producers.verifications.begin_for(first_batch(epoch=5), adds_partitions=True, now_ms=T0)
+    end_transaction(log, commit=True, producer_epoch=5)
+    log.append(first_batch(epoch=5), leader_epoch=0, ticket=ticket)
+    assert log.producers.in_transaction(9, 5)
+
+
+def test_the_marker_of_its_own_transaction_voids_the_ticket(tmp_path):
+    log = open_log(tmp_path)
+    ticket = log.producers.verifications.begin_for(first_batch(epoch=5), adds_partitions=True, now_ms=T0)
+    end_transaction(log, commit=False, producer_epoch=6)
+    with pytest.raises(KafkaError):
+        log.append(first_batch(epoch=5), leader_epoch=0, ticket=ticket)
+
+
 def test_a_later_batch_does_not_overtake_the_first(tmp_path):
     log = open_log(tmp_path)
     ticket = log.producers.verifications.begin_for(first_batch(0), adds_partitions=False, now_ms=T0)
