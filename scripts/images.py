@@ -27,6 +27,7 @@ class Image:
     name: str
     dockerfile: str
     sources: tuple[str, ...]
+    before: tuple[str, ...] = ()  # a script of ours that puts something among the sources
 
     @property
     def reference(self) -> str:
@@ -36,7 +37,12 @@ class Image:
 IMAGES = (
     Image("broker", "broker/Dockerfile", ("requirements/broker.txt", "broker/command.sh", "broker/ottla")),
     Image("operator", "operator/Dockerfile", ("requirements/operator.txt", "broker/ottla", "operator/ottla_operator")),
-    Image("spark", "spark-apps/Dockerfile", ("requirements/spark.txt", "spark-apps")),
+    Image(
+        "spark",
+        "spark-apps/Dockerfile",
+        ("requirements/spark.txt", "spark-apps"),
+        before=("spark-apps/ottla_pipelines/connector.py", "spark-apps/jars"),
+    ),
 )
 # Not part of the product: librdkafka in a pod, for the tests.
 CLIENT = Image("client", "tests/cluster/client/Dockerfile", ("requirements/client.txt", "tests/cluster/client"))
@@ -48,6 +54,8 @@ def build_all(names: list[str] | None = None) -> list[Path]:
     if unknown := set(names or ()) - known.keys():
         raise BuildFailed(f"no image is named {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     wanted = [known[name] for name in names] if names else list(IMAGES)
+    for image in wanted:
+        _prepare(image)
     archives = {image: archive_of(image) for image in wanted}  # sources may change while we build
     missing = [image for image, archive in archives.items() if not archive.exists()]
     if missing:
@@ -55,6 +63,16 @@ def build_all(names: list[str] | None = None) -> list[Path]:
         for image in missing:
             _build(engine, image, archives[image])
     return list(archives.values())
+
+
+def _prepare(image: Image) -> None:
+    if not image.before:
+        return
+    done = subprocess.run(
+        [sys.executable, *image.before], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    if done.returncode != 0:
+        raise BuildFailed(f"{image.name}: {done.stderr.strip()}")
 
 
 def archive_of(image: Image) -> Path:

@@ -1,41 +1,65 @@
-"""Spark's Kafka connector: four jars from Maven Central, fetched once into the user's cache and checked by SHA-256.
+"""Spark's Kafka connector: four jars, fetched once into the user's cache by Spark's own Ivy and checked by SHA-256.
 
 `python -m ottla_pipelines.connector [DIR]` prints the folder, or copies the jars into DIR (the Spark image does that).
-Spark's own `spark.jars.packages` would resolve them anew, over the network, at each start.
+Spark's own `spark.jars.packages` would resolve them anew, over the network and unchecked, at each start.
 """
 
 import hashlib
+import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = ["SPARK_VERSION", "ConnectorUnavailable", "connector_jars"]
 
 SPARK_VERSION = "4.0.0"
-MAVEN = "https://repo1.maven.org/maven2"
 MIRROR_VARIABLE = "OTTLA_MAVEN_REPOSITORY"
-DOWNLOAD_TIMEOUT_S = 120.0
-DOWNLOAD_TRIES_MAX = 3
-JARS = {
-    f"org/apache/spark/spark-sql-kafka-0-10_2.13/{SPARK_VERSION}/spark-sql-kafka-0-10_2.13-{SPARK_VERSION}.jar": (
-        "33a3b8b04df4a2e43c9d5bf8ca5972936a1ac662f2714e014d00ef6f27468bf3"
+FETCH_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    organisation: str
+    name: str
+    revision: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name}-{self.revision}.jar"
+
+
+JARS = (
+    Jar(
+        "org.apache.spark",
+        "spark-sql-kafka-0-10_2.13",
+        SPARK_VERSION,
+        "33a3b8b04df4a2e43c9d5bf8ca5972936a1ac662f2714e014d00ef6f27468bf3",
     ),
-    f"org/apache/spark/spark-token-provider-kafka-0-10_2.13/{SPARK_VERSION}/"
-    f"spark-token-provider-kafka-0-10_2.13-{SPARK_VERSION}.jar": (
-        "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767"
+    Jar(
+        "org.apache.spark",
+        "spark-token-provider-kafka-0-10_2.13",
+        SPARK_VERSION,
+        "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
     ),
-    "org/apache/kafka/kafka-clients/3.9.0/kafka-clients-3.9.0.jar": (
-        "15c1e137f2c2c94398e27abc4060a03b6bde10bf9fac15e8f70c02320b202f18"
+    Jar(
+        "org.apache.kafka",
+        "kafka-clients",
+        "3.9.0",
+        "15c1e137f2c2c94398e27abc4060a03b6bde10bf9fac15e8f70c02320b202f18",
     ),
-    "org/apache/commons/commons-pool2/2.12.0/commons-pool2-2.12.0.jar": (
-        "6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b"
+    Jar(
+        "org.apache.commons",
+        "commons-pool2",
+        "2.12.0",
+        "6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b",
     ),
-}
+)
 
 
 class ConnectorUnavailable(RuntimeError):
@@ -59,33 +83,76 @@ def _cache_folder() -> Path:
 def _fetch_all(folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="fetch-") as scratch:
-        made = Path(scratch) / "jars"
-        made.mkdir()
-        for place, digest in JARS.items():
-            (made / place.rsplit("/", 1)[1]).write_bytes(_fetch(place, digest))
+        work = Path(scratch)
+        _run_ivy(work)
+        for jar in JARS:
+            _check(work / "jars" / jar.file_name, jar)
         try:
-            made.rename(folder)
+            (work / "jars").rename(folder)
         except OSError:
             # Another process was faster; its copy is as good as ours.
             if not folder.is_dir():
                 raise
 
 
-def _fetch(place: str, digest: str) -> bytes:
-    url = f"{os.environ.get(MIRROR_VARIABLE, MAVEN).rstrip('/')}/{place}"
-    for attempt in range(1, DOWNLOAD_TRIES_MAX + 1):
-        try:
-            with urllib.request.urlopen(url, timeout=DOWNLOAD_TIMEOUT_S) as answer:
-                content: bytes = answer.read()
-            break
-        except (urllib.error.URLError, TimeoutError) as error:
-            if attempt == DOWNLOAD_TRIES_MAX:
-                raise ConnectorUnavailable(
-                    f"cannot fetch {url}: {error}; set {MIRROR_VARIABLE} to a Maven repository that is reachable here"
-                ) from None
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise ConnectorUnavailable(f"{url} is not the file it should be (SHA-256 differs); is a proxy in between?")
-    return content
+def _run_ivy(work: Path) -> None:
+    (work / "ivy.xml").write_text(_module())
+    command = ["java", "-jar", _ivy_jar(), "-ivy", "ivy.xml", "-cache", f"{work}/cache", "-types", "jar"]
+    command += ["-retrieve", "jars/[artifact]-[revision].[ext]"]
+    if mirror := os.environ.get(MIRROR_VARIABLE):
+        (work / "settings.xml").write_text(_settings(mirror))
+        command += ["-settings", "settings.xml"]
+    try:
+        done = subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S)
+    except FileNotFoundError:
+        raise ConnectorUnavailable("java is missing: Spark needs Java 17 or newer, and so does its Ivy") from None
+    except subprocess.TimeoutExpired:
+        raise ConnectorUnavailable(_unreachable(mirror, f"no end within {FETCH_TIMEOUT_S:g} s")) from None
+    if done.returncode != 0 or not (work / "jars").is_dir():
+        raise ConnectorUnavailable(_unreachable(mirror, _complaint(done.stdout + done.stderr)))
+
+
+def _ivy_jar() -> str:
+    pyspark = importlib.util.find_spec("pyspark")
+    assert pyspark is not None and pyspark.origin is not None
+    return str(next(Path(pyspark.origin).parent.glob("jars/ivy-*.jar")))
+
+
+def _module() -> str:
+    wanted = "".join(
+        f'<dependency org="{jar.organisation}" name="{jar.name}" rev="{jar.revision}" transitive="false"'
+        ' conf="*->default"/>'
+        for jar in JARS
+    )
+    info = '<info organisation="ottla" module="connector"/>'
+    return f'<ivy-module version="2.0">{info}<dependencies>{wanted}</dependencies></ivy-module>'
+
+
+def _settings(mirror: str) -> str:
+    resolver = f'<ibiblio name="mirror" m2compatible="true" usepoms="false" root="{mirror.rstrip("/")}/"/>'
+    return f'<ivysettings><settings defaultResolver="mirror"/><resolvers>{resolver}</resolvers></ivysettings>'
+
+
+def _complaint(said: str) -> str:
+    """The one line of Ivy's report that tells a person most."""
+    lines = [line.strip() for line in said.splitlines()]
+    telling = [line for line in lines if "UNRESOLVED" in line or "Exception" in line or "not found" in line]
+    return telling[0].strip(": ") if telling else "Ivy did not say why"
+
+
+def _unreachable(mirror: str | None, reason: str) -> str:
+    place = mirror or "Maven Central"
+    return (
+        f"cannot fetch Spark's Kafka connector from {place}: {reason}; set {MIRROR_VARIABLE} to a Maven repository"
+        " that is reachable here"
+    )
+
+
+def _check(path: Path, jar: Jar) -> None:
+    if hashlib.sha256(path.read_bytes()).hexdigest() != jar.sha256:
+        raise ConnectorUnavailable(
+            f"{jar.file_name} is not the file it should be (SHA-256 differs); is a proxy in between?"
+        )
 
 
 def main(words: list[str]) -> int:

@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,17 @@ class Shelf(http.server.SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.asked.append(self.path)
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(self.content)))
+        self._answer(self.content)
+
+    def do_HEAD(self) -> None:
+        self._answer(b"")
+
+    def _answer(self, content: bytes) -> None:
+        there = self.path.endswith(".jar")  # no checksums beside them
+        self.send_response(200 if there else 404)
+        self.send_header("Content-Length", str(len(self.content) if there else 0))
         self.end_headers()
-        self.wfile.write(self.content)
+        self.wfile.write(content if there else b"")
 
     def log_message(self, *_: object) -> None:
         pass
@@ -39,12 +47,13 @@ def shelf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]
 
 def test_jars_are_fetched_once(shelf: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     digest = hashlib.sha256(Shelf.content).hexdigest()
-    monkeypatch.setattr(connector, "JARS", dict.fromkeys(connector.JARS, digest))
+    monkeypatch.setattr(connector, "JARS", tuple(replace(jar, sha256=digest) for jar in connector.JARS))
     said: list[str] = []
     jars = connector.connector_jars(said.append)
-    assert [jar.name for jar in jars] == sorted(place.rsplit("/", 1)[1] for place in connector.JARS)
+    assert [jar.name for jar in jars] == sorted(jar.file_name for jar in connector.JARS)
+    asked = len(shelf)
     assert connector.connector_jars(said.append) == jars
-    assert len(shelf) == len(connector.JARS) and len(said) == 1
+    assert len(shelf) == asked and len(said) == 1
     assert all(path.startswith("/maven/org/apache/") for path in shelf)
 
 
@@ -57,5 +66,13 @@ def test_another_file_under_that_name_is_refused(shelf: list[str], tmp_path: Pat
 def test_an_unreachable_repository_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(connector.MIRROR_VARIABLE, "http://127.0.0.1:1")
-    with pytest.raises(connector.ConnectorUnavailable, match=r"cannot fetch http://127.0.0.1:1/.*; set OTTLA_MAVEN"):
+    with pytest.raises(connector.ConnectorUnavailable, match=r"from http://127.0.0.1:1: .*; set OTTLA_MAVEN") as told:
+        connector.connector_jars()
+    assert "did not say why" not in str(told.value)
+
+
+def test_java_is_asked_for_where_it_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(connector.ConnectorUnavailable, match="Java 17"):
         connector.connector_jars()
