@@ -12,6 +12,7 @@ from cluster import choice, own
 from cluster.access import Access
 from cluster.diagnosis import diagnosis
 from cluster.fleet_access import Applied, KafkaOnKubernetes
+from cluster.tables import readme_commands
 
 from scripts.images import build_all
 
@@ -52,12 +53,14 @@ def cluster(images: list[Path], request: pytest.FixtureRequest) -> Iterator[Acce
 
 @pytest.fixture(scope="session")
 def installed(cluster: Access) -> Iterator[Access]:
-    """The chart with its default values; images are never pulled, so what runs is what was built."""
+    """By the README's line: default values; but images are never pulled, so what runs is what was built."""
     found = RELEASE in cluster.helm("list", "--namespace", NAMESPACE, "--short").split()
     if found:  # Helm leaves CRDs alone when it upgrades
         cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", CHART / "crds")
-    where = ("--namespace", NAMESPACE, "--create-namespace")
-    cluster.helm("upgrade", "--install", RELEASE, CHART, *where, *NEVER_PULLED, "--wait")
+    (install,) = readme_commands("helm")
+    assert install[0] == "install"
+    verb = "upgrade" if found else "install"
+    cluster.helm(verb, *install[1:], *NEVER_PULLED, "--wait")
     if found:  # the same image by name, another one by content
         cluster.kubectl("rollout", "restart", "deployment", "-n", NAMESPACE)
         cluster.kubectl("rollout", "status", "deployment", "-n", NAMESPACE)

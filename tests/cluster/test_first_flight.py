@@ -8,6 +8,7 @@ from cluster import audit
 from cluster.access import Access
 from cluster.commands import CommandFailed
 from cluster.fleet_access import Applied, KafkaOnKubernetes
+from cluster.tables import rows
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 from support.waiting import eventually
@@ -56,19 +57,6 @@ def test_each_example_becomes_ready_and_reads_well(events: Applied) -> None:
     heading, clicks_row = rows(table)["kafkatopic.ottla.dev/clicks"]
     assert heading[:5] == ["NAME", "CLUSTER", "PARTITIONS", "REPLICAS", "READY"]
     assert clicks_row[1] == "events" and clicks_row[4] == "True"
-
-
-def rows(table: str) -> dict[str, tuple[list[str], list[str]]]:
-    """By name: the heading above it, and its cells."""
-    found: dict[str, tuple[list[str], list[str]]] = {}
-    heading: list[str] = []
-    for line in table.splitlines():
-        cells = line.split()
-        if cells[:1] == ["NAME"]:
-            heading = cells
-        elif cells:
-            found[cells[0]] = (heading, cells)
-    return found
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from cluster.access import Access
 from cluster.commands import CommandFailed
 from cluster.fleet_access import GROUP, Applied
+from cluster.tables import readme_commands, rows
 from ottla_pipelines.sample.answer import closed_sessions, differences
 from ottla_pipelines.sample.clicks import COMPLETE_AT, PARTITIONS, make_waves
 from ottla_pipelines.sample.feed import Feeder
@@ -66,8 +67,11 @@ def wait(cluster: Access, name: str, what: str) -> None:
 
 @pytest.fixture
 def example(events: Applied) -> Iterator[Applied]:
-    """Applied as it is. It is taken away again, or its Job would not feed another fleet."""
-    events.fleet.access.kubectl("apply", "-f", EXAMPLE)
+    """What the README's kubectl lines do. It is taken away again, or its Job would not feed another fleet."""
+    apply, *then = readme_commands("kubectl")
+    assert apply == ["apply", "-f", "examples/"]
+    for words in (apply, *then):
+        print(events.fleet.access.kubectl(*words))
     yield events
     events.fleet.access.kubectl("delete", "-f", EXAMPLE, "--ignore-not-found")
 
@@ -83,7 +87,10 @@ def test_the_example_gives_the_known_answer(example: Applied) -> None:
         (dict(one.headers() or [])["ottla.offset"], one.value()) for one in read_topic(outside, "clicks-dead-letter")
     }
     assert len(letters) > 0 and {value for _, value in letters} == {one.value for one in records if one.click is None}
-    assert "Completed" in cluster.kubectl("get", "sparkapp", "sessions", "-n", NAMESPACE)
+    table = rows(cluster.kubectl("get", "kfc,kft,sparkapp", "-n", NAMESPACE))
+    heading, cells = table["sparkapplication.ottla.dev/sessions"]
+    assert heading[0] == "NAME" and "Completed" in cells, cells
+    assert {"kafkacluster.ottla.dev/events", "kafkatopic.ottla.dev/clicks"} < table.keys()
     executors = ("get", "pods", "-n", NAMESPACE, "-l", "ottla.dev/application=sessions,spark-role=executor")
     eventually(lambda: cluster.kubectl(*executors, "-o", "name"), lambda seen: seen.strip() == "")
 
