@@ -1,6 +1,11 @@
 """Options and fixtures shared by every chapter of the tests."""
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How fast a machine under load is says nothing about right or wrong.
+settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ottla")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

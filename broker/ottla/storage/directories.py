@@ -144,7 +144,7 @@ class LogDirectories:
         one = self.directory_of(log)
         path = f"{one.path}/{marked(*key, self.system.new_uuid(), suffix)}"
         log.close(clean=False)
-        self.disk.rename(log.folder, path)
+        log.move_to(path)
         self._forget(key)
         return path
 

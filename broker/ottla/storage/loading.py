@@ -93,14 +93,14 @@ def _set_aside(directories: "LogDirectories", opened: Opened) -> None:
     with directories.containing(one):
         path = f"{one.path}/{marked(*opened.key, directories.system.new_uuid(), STRAY)}"
         log.close(clean=False)
-        directories.disk.rename(log.folder, path)
+        _warn(log, path)
+        log.move_to(path)
         one.logs.pop(opened.key)
         one.stale.add(opened.key)
-        _warn(log, path)
 
 
 def _warn(log: Log, path: str) -> None:
-    logger.warning("%s is not of a topic that this fleet has: set aside as %s", log.folder, path)
+    logger.warning("%s is not of a topic that this fleet has: set aside as %s", log.topic_partition, path)
 
 
 def reconcile(directories: "LogDirectories", expected: Expected) -> list[TopicPartition]:

@@ -256,6 +256,13 @@ class Log:
         for segment in self.segments:
             self.files.forget(segment.handle)
 
+    def move_to(self, folder: str) -> None:
+        """Rename the folder. Whoever still reads must not find a newer topic's files under the old name."""
+        self.disk.rename(self.folder, folder)
+        self.folder = folder
+        for segment in self.segments:
+            segment.moved_to(folder)
+
     # Cutting off either end
 
     def truncate_to(self, offset: int) -> None:

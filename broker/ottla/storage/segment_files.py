@@ -80,6 +80,11 @@ class SegmentFiles:
             finally:
                 file.close()
 
+    def moved_to(self, folder: str) -> None:
+        """Its folder has another name now."""
+        self.folder = folder
+        self.handle.path = self.path(names.LOG)
+
     def rename(self, suffix: str) -> None:
         """Give all files another suffix. Files that are open stay usable."""
         old_paths = self.paths()

@@ -178,6 +178,19 @@ def test_delete_is_at_once_and_files_go_later(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_who_still_reads_a_deleted_topic_never_meets_the_new_one_of_its_name(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        broker = Broker([tmp_path])
+        logs = await broker.open()
+        log = await logs.create("t", 0, A, LogSettings())
+        fill(log, 2)
+        logs.delete(log)
+        fill(await logs.create("t", 0, B, LogSettings()), 7)
+        assert log.segments[0].opened().file.size() == log.segments[0].size
+
+    asyncio.run(scenario())
+
+
 def test_an_interrupted_removal_goes_on(tmp_path: Path) -> None:
     async def scenario() -> None:
         (tmp_path / "t-0.00ff-delete").mkdir()
