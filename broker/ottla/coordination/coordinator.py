@@ -4,13 +4,15 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
+from ottla.config import BrokerConfig
 from ottla.coordination.internal_topic import InternalTopic
 from ottla.coordination.loading import Loading
 from ottla.coordination.partitioning import partition_of
 from ottla.coordination.shard import CoordinatorShard
 from ottla.errors import Code, KafkaError
+from ottla.metadata.active import Controller
 from ottla.metadata.changes import Changes
 from ottla.metadata.feed import MetadataFeed
 from ottla.metadata.image import Image
@@ -19,7 +21,7 @@ from ottla.replica.partition import Partition
 from ottla.replica.settings import LiveSettings
 from ottla.system import System
 
-__all__ = ["Coordinator"]
+__all__ = ["Coordinator", "Surroundings"]
 
 log = logging.getLogger("ottla.coordination")
 
@@ -29,21 +31,24 @@ CHECK_SECONDS_MAX = 365 * 86_400.0
 Kept = TypeVar("Kept", bound=CoordinatorShard)
 
 
+class Surroundings(NamedTuple):
+    """The parts of a broker that its coordinators work with."""
+
+    config: BrokerConfig
+    settings: LiveSettings
+    system: System
+    feed: MetadataFeed
+    replicas: ReplicaHost
+    controller: Controller
+
+
 class Coordinator(ABC, Generic[Kept]):
-    def __init__(
-        self,
-        topic: InternalTopic,
-        *,
-        settings: LiveSettings,
-        system: System,
-        feed: MetadataFeed,
-        replicas: ReplicaHost,
-    ) -> None:
+    def __init__(self, topic: InternalTopic, around: Surroundings) -> None:
         self._topic = topic
-        self._settings = settings
-        self._system = system
-        self._feed = feed
-        self._replicas = replicas
+        self._settings = around.settings
+        self._system = around.system
+        self._feed = around.feed
+        self._replicas = around.replicas
         self._shards: dict[int, Kept] = {}
         self._partitions = 0
         self._tasks: set[asyncio.Task[None]] = set()

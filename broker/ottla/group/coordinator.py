@@ -3,8 +3,7 @@
 import logging
 from collections.abc import Coroutine, Iterable
 
-from ottla.config import BrokerConfig
-from ottla.coordination.coordinator import Coordinator
+from ottla.coordination.coordinator import Coordinator, Surroundings
 from ottla.coordination.partitioning import partition_of
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
@@ -13,14 +12,9 @@ from ottla.group.consumer_shell import ConsumerSettings
 from ottla.group.loading import GroupLoading
 from ottla.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
 from ottla.group.shard import Shard
-from ottla.metadata.active import Controller
 from ottla.metadata.changes import Changes
-from ottla.metadata.feed import MetadataFeed
 from ottla.metadata.image import Image
-from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
-from ottla.replica.settings import LiveSettings
-from ottla.system import System
 from ottla.wire.markers import Marker
 
 __all__ = ["GroupCoordinator"]
@@ -31,19 +25,10 @@ log = logging.getLogger("ottla.group")
 class GroupCoordinator(Coordinator[Shard]):
     """A group without a name may keep offsets, as it always could; only members need a name."""
 
-    def __init__(
-        self,
-        *,
-        config: BrokerConfig,
-        settings: LiveSettings,
-        system: System,
-        feed: MetadataFeed,
-        replicas: ReplicaHost,
-        controller: Controller,
-    ) -> None:
-        topic = OffsetsTopic(config=config, settings=settings, controller=controller)
-        super().__init__(topic, settings=settings, system=system, feed=feed, replicas=replicas)
-        self._consumers = ConsumerSettings(settings, system, feed)
+    def __init__(self, around: Surroundings) -> None:
+        topic = OffsetsTopic(config=around.config, settings=around.settings, controller=around.controller)
+        super().__init__(topic, around)
+        self._consumers = ConsumerSettings(around.settings, around.system, around.feed)
 
     # looking up
 

@@ -3,17 +3,11 @@
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
-from ottla.config import BrokerConfig
-from ottla.coordination.coordinator import Coordinator
+from ottla.coordination.coordinator import Coordinator, Surroundings
 from ottla.coordination.loading import Loading
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
-from ottla.metadata.active import Controller
-from ottla.metadata.feed import MetadataFeed
-from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
-from ottla.replica.settings import LiveSettings
-from ottla.system import System
 from ottla.txn import deciding
 from ottla.txn.deciding import Decision, ProducerSession
 from ottla.txn.exchange import Exchange
@@ -33,21 +27,12 @@ COMMIT_SECONDS_MAX = 5.0
 
 class TransactionCoordinator(Coordinator[TransactionShard]):
     def __init__(
-        self,
-        *,
-        config: BrokerConfig,
-        settings: LiveSettings,
-        system: System,
-        feed: MetadataFeed,
-        replicas: ReplicaHost,
-        controller: Controller,
-        new_producer_id: Callable[[], Awaitable[int]],
-        exchange: Exchange,
+        self, around: Surroundings, *, new_producer_id: Callable[[], Awaitable[int]], exchange: Exchange
     ) -> None:
-        topic = StateTopic(config=config, settings=settings, controller=controller)
-        super().__init__(topic, settings=settings, system=system, feed=feed, replicas=replicas)
+        topic = StateTopic(config=around.config, settings=around.settings, controller=around.controller)
+        super().__init__(topic, around)
         self._new_producer_id = new_producer_id
-        self._markers = Markers(feed=feed, exchange=exchange)
+        self._markers = Markers(feed=around.feed, exchange=exchange)
         exchange.add_here = self.member_codes
 
     async def stop(self) -> None:
