@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from support.failover import kill_leader_under_load
 from support.fleet import FleetOf
 from support.librdkafka import make_topic
 from support.polling import PollingLibrdkafka
 from support.steady import SteadyLibrdkafka
-from support.waiting import eventually
 
 from bench.client_process import ClientRun, client_program, run_client
 from bench.context import Context
@@ -57,22 +57,9 @@ def failover(fleet: FleetOf) -> Iterator[Reading]:
     producer = SteadyLibrdkafka(fleet.bootstrap, topic, partitions=1, rate=FAILOVER_RECORDS_PER_S)
     consumer = PollingLibrdkafka(fleet.bootstrap, topic, partitions=1)
     try:
-        producer.wait_for_progress(FAILOVER_RECORDS, timeout_s=30)
-        read_on(consumer)
-        victim = fleet.leader_of(topic)
-        producer.silence.reset()
-        consumer.silence.reset()
-        fleet.members[victim].kill()
-        producer.wait_for_progress(FAILOVER_RECORDS, timeout_s=60)
-        read_on(consumer)
-        gaps = {"producer": producer.silence.longest_s, "consumer": consumer.silence.longest_s}
+        _, gaps = kill_leader_under_load(fleet, topic, producer, consumer, records=FAILOVER_RECORDS)
         producer.finish()
     finally:
         consumer.close()
     for client, gap_s in gaps.items():
         yield Reading(f"fleet of 3, kill -9 of a leader, {client} waits", "s", gap_s, FAILOVER)
-
-
-def read_on(consumer: PollingLibrdkafka) -> None:
-    before = len(consumer.reads)
-    eventually(lambda: len(consumer.reads), lambda seen: seen > before + FAILOVER_RECORDS // 2, timeout_s=60)

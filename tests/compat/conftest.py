@@ -1,16 +1,17 @@
 """One broker per test module: Ottla, or Apache Kafka itself with --peer=kafka, which must pass every test too."""
 
-import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.fixtures import name, small_disk
 from support.peers import PEERS
 from support.process import BrokerProcess
 
+__all__ = ["name", "small_disk"]
+
 # A module that needs other settings says so by a dict of this name.
 SETTINGS_NAME = "BROKER_SETTINGS"
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +41,6 @@ def broker(request: pytest.FixtureRequest, make_broker: Callable[..., BrokerProc
 @pytest.fixture(scope="module")
 def bootstrap(broker: BrokerProcess) -> str:
     return broker.bootstrap
-
-
-@pytest.fixture
-def name(request: pytest.FixtureRequest) -> str:
-    """A topic name that no other test uses."""
-    readable = "".join(c if c.isalnum() else "-" for c in request.node.name).strip("-")
-    return f"{readable[:60]}-{next(_numbers)}"
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -1,14 +1,15 @@
 """Fleets of three brokers: Ottla, or Apache Kafka itself with --peer=kafka, which must pass what both can do."""
 
-import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
+from support.fixtures import name, small_disk
 from support.fleet import FleetOf
+
+__all__ = ["name", "small_disk"]
 
 # A module that needs other settings says so by a dict of this name.
 SETTINGS_NAME = "FLEET_SETTINGS"
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +35,6 @@ def fleet(make_fleet: Callable[..., FleetOf]) -> FleetOf:
     started = make_fleet()
     started.start()
     return started
-
-
-@pytest.fixture
-def name(request: pytest.FixtureRequest) -> str:
-    """A topic name that no other test uses."""
-    readable = "".join(c if c.isalnum() else "-" for c in request.node.name).strip("-")
-    return f"{readable[:60]}-{next(_numbers)}"
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.librdkafka import Sent, make_topic, read, send
-from support.ports import free_port
+from support.ports import bindable, free_port
 from support.waiting import eventually
 
 START_S = STOP_S = 60.0
@@ -32,15 +31,6 @@ def port_with_room() -> int:
         port = free_port()
         if all(bindable(port + more + number) for number in range(3) for more in (0, GRPC_PORTS_ABOVE)):
             return port
-
-
-def bindable(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 class LocalFleet:

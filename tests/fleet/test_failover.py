@@ -6,11 +6,11 @@ Apache Kafka at its defaults (9 s and 2 s) takes about 10 s.
 """
 
 import pytest
+from support.failover import kill_leader_under_load
 from support.fleet import FleetOf
 from support.librdkafka import make_topic
 from support.polling import PollingConsumer, PollingJava, PollingLibrdkafka
 from support.steady import SteadyJava, SteadyLibrdkafka, SteadyProducer
-from support.waiting import eventually
 
 GAP_S_MAX = {"ottla": 3.0, "kafka": 20.0}
 RECORDS_PER_SECOND = 500
@@ -29,15 +29,7 @@ def test_clients_go_on_after_the_death_of_a_leader(fleet: FleetOf, name: str, ki
     make_producer, make_consumer = KINDS[kind]
     producer = make_producer(fleet.bootstrap, name, partitions=1, rate=RECORDS_PER_SECOND)  # type: ignore[call-arg]
     consumer = make_consumer(fleet.bootstrap, name, partitions=1)  # type: ignore[call-arg]
-    producer.wait_for_progress(RECORDS_AFTER, timeout_s=30)
-    wait_for_reads(consumer)
-    victim = fleet.leader_of(name)
-    producer.silence.reset()
-    consumer.silence.reset()
-    fleet.members[victim].kill()
-    producer.wait_for_progress(RECORDS_AFTER, timeout_s=60)
-    wait_for_reads(consumer)
-    gaps = {"producer": producer.silence.longest_s, "consumer": consumer.silence.longest_s}
+    victim, gaps = kill_leader_under_load(fleet, name, producer, consumer, records=RECORDS_AFTER)
     producer.finish()
     consumer.close()
     print(f"{fleet.peer}, {kind}: {gaps}")
@@ -45,8 +37,3 @@ def test_clients_go_on_after_the_death_of_a_leader(fleet: FleetOf, name: str, ki
     assert fleet.leader_of(name) != victim
     fleet.members[victim].start()
     fleet.wait_in_sync()
-
-
-def wait_for_reads(consumer: PollingConsumer) -> None:
-    before = len(consumer.reads)
-    eventually(lambda: len(consumer.reads), lambda seen: seen > before + RECORDS_AFTER // 2, timeout_s=60)

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,15 +14,6 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk
 
 VICTIM = 0
 PARTITIONS = 6
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)], check=True)
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_others_lead_what_a_full_log_dir_took(make_fleet: Callable[..., FleetOf], small_disk: Path, name: str) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 from kio.index import load_response_schema
 from ottla.api.call import Call
 from ottla.api.registry import load_all
+from ottla.coordination.partitioning import partition_of
 from ottla.errors import Code
 from ottla.group.offsets_topic import OFFSETS_TOPIC
-from ottla.group.partitioning import partition_of
 from ottla.wire.offset_commit import CommitRequest
 from sim.invariants import Referee
 from sim.network import Network

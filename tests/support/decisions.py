@@ -4,7 +4,8 @@ import uuid
 from random import Random
 from typing import Any
 
-from ottla.errors import Code
+import pytest
+from ottla.errors import Code, KafkaError
 from ottla.metadata import commands as ask
 from ottla.metadata.commands import Context, NewTopic
 from ottla.metadata.controller import decide
@@ -104,3 +105,11 @@ class Fleet:
     def cancel(self, index: int = 0, topic: str = "a") -> Any:
         (outcome,) = self.ask(ask.AlterReassignments([ask.Reassignment(topic, index, None)]))
         return outcome
+
+
+def refusal(fleet: Fleet, command: ask.Command[Any]) -> KafkaError:
+    version = fleet.image.version
+    with pytest.raises(KafkaError) as caught:
+        fleet.ask(command)
+    assert fleet.image.version == version
+    return caught.value

@@ -17,12 +17,12 @@ def free_port() -> int:
     """A port on 127.0.0.1, reserved for this process (across parallel test workers) until it exits."""
     for _ in range(1000):
         port = _random.randrange(FIRST_PORT, LAST_PORT)
-        if _bindable(port) and _reserve(port):
+        if bindable(port) and _reserve(port):
             return port
     raise RuntimeError(f"no free port between {FIRST_PORT} and {LAST_PORT}")
 
 
-def _bindable(port: int) -> bool:
+def bindable(port: int) -> bool:
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))

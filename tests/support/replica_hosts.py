@@ -41,6 +41,7 @@ from support.logs import make_batch
 CLUSTER = "cluster"
 DEADLINE_S = 20.0
 POLL_S = 0.005
+SHORT_LAG = {"replica_lag_time_max_ms": "300", "replica_fetch_wait_max_ms": "100"}
 
 
 async def until(condition: Callable[[], object], what: str = "") -> None:
@@ -228,3 +229,24 @@ class HostFleet:
 def file_bytes(partition: Partition) -> bytes:
     """All segment files of a log, one after the other."""
     return b"".join(Path(segment.path(names.LOG)).read_bytes()[: segment.size] for segment in partition.log.segments)
+
+
+def run(test: Callable[[HostFleet], Awaitable[None]], folder: Path, **settings: str) -> None:
+    async def main() -> None:
+        async with HostFleet(folder, **settings) as fleet:
+            await test(fleet)
+
+    asyncio.run(main())
+
+
+def assert_equal(fleet: HostFleet, *brokers: int, topic: str = "orders", index: int = 0) -> None:
+    first, *others = (file_bytes(fleet.partition(each, topic, index)) for each in brokers)
+    assert first, "nothing was written"
+    assert all(other == first for other in others)
+
+
+def leave_alone(fleet: HostFleet, broker_id: int, topic: str = "orders") -> None:
+    """Append what no follower will ever get: the broker's streams are cut first."""
+    for stream in list(fleet.brokers[broker_id].host._serving):
+        stream.close()
+    fleet.partition(broker_id, topic).copies.clear()

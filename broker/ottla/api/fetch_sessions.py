@@ -54,6 +54,14 @@ class Session:
     incremental: bool = False
     """True once the first, full answer is out: from then on only changes are told."""
 
+    def change(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
+        for key in forgotten:
+            self.wanted.pop(key, None)
+        for newer in wanted:
+            known = self.wanted.setdefault((newer.topic, newer.index), newer)
+            if known is not newer:
+                known.update(newer)
+
 
 class FetchSessions:
     def __init__(self, *, sessions_max: int, random: Random) -> None:
@@ -77,24 +85,25 @@ class FetchSessions:
         """The session this request continues, starts or does without (id 0). Raises the session errors of KIP-227."""
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(session_id, None)
-            session = Session(self._free_id(now) if epoch == INITIAL_EPOCH else SESSIONLESS, uses_ids, used_at=now)
-            session.wanted = {(w.topic, w.index): w for w in wanted}
-            if session.id and session.wanted:
-                self._sessions[session.id] = session
-            else:
-                session.id = SESSIONLESS
-            return session
-        return self._continue(session_id, epoch, wanted, forgotten, uses_ids, now)
+            return self._new(self._free_id(now) if epoch == INITIAL_EPOCH else SESSIONLESS, wanted, uses_ids, now)
+        session = self._known(session_id, epoch, uses_ids)
+        session.change(wanted, forgotten)
+        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        session.incremental = True
+        session.used_at = now
+        return session
 
-    def _continue(
-        self,
-        session_id: int,
-        epoch: int,
-        wanted: Iterable[Wanted],
-        forgotten: Iterable[Key],
-        uses_ids: bool,
-        now: float,
-    ) -> Session:
+    def _new(self, session_id: int, wanted: Iterable[Wanted], uses_ids: bool, now: float) -> Session:
+        """One that wants nothing is not kept."""
+        session = Session(session_id, uses_ids, used_at=now)
+        session.wanted = {(w.topic, w.index): w for w in wanted}
+        if session.id and session.wanted:
+            self._sessions[session.id] = session
+        else:
+            session.id = SESSIONLESS
+        return session
+
+    def _known(self, session_id: int, epoch: int, uses_ids: bool) -> Session:
         session = self._sessions.get(session_id)
         if session is None:
             raise KafkaError(Code.fetch_session_id_not_found)
@@ -102,15 +111,6 @@ class FetchSessions:
             raise KafkaError(Code.invalid_fetch_session_epoch)
         if session.uses_ids != uses_ids:
             raise KafkaError(Code.fetch_session_topic_id_error)
-        for key in forgotten:
-            session.wanted.pop(key, None)
-        for newer in wanted:
-            known = session.wanted.setdefault((newer.topic, newer.index), newer)
-            if known is not newer:
-                known.update(newer)
-        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
-        session.incremental = True
-        session.used_at = now
         return session
 
     def _free_id(self, now: float) -> int:

@@ -44,9 +44,9 @@ def _outcome(name: str | bytes, data: Any, uncommitted: Uncommitted) -> Outcome:
         batches.check(batch)
         if batch.is_transactional and _must_verify(partition, batch, uncommitted.request):
             _append_verified(partition, batch, outcome, uncommitted)
-        elif partition.preparing or needs_preparation(batch, partition.log.settings):
+        elif partition.lines.preparing or needs_preparation(batch, partition.log.settings):
             uncommitted.wait(batch, outcome)
-            partition.in_line(uncommitted.append_prepared(partition, batch, outcome))
+            partition.lines.prepare(uncommitted.append_prepared(partition, batch, outcome))
         else:
             uncommitted.append(partition, batch, outcome)
     except KafkaError as error:
@@ -72,7 +72,7 @@ def _must_verify(partition: Partition, batch: Batch, request: Any) -> bool:
     partition.require_leader()
     producer_id = batch.producer_id
     known = partition.log.producers.in_transaction(producer_id, batch.producer_epoch)
-    return not known or producer_id in partition.verifying
+    return not known or producer_id in partition.lines.verifying
 
 
 def _append_verified(partition: Partition, batch: Batch, outcome: Outcome, uncommitted: Uncommitted) -> None:
@@ -88,7 +88,7 @@ def _append_verified(partition: Partition, batch: Batch, outcome: Outcome, uncom
 
     uncommitted.wait(batch, outcome)
     append = uncommitted.append_prepared(partition, batch, outcome, ticket=ticket, first=vouched)
-    partition.in_line_of(batch.producer_id, append)
+    partition.lines.verify(batch.producer_id, append)
 
 
 async def _ask_coordinator(partition: Partition, batch: Batch, request: Any, call: Call) -> None:

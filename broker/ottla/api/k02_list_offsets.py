@@ -4,10 +4,10 @@ v2 isolation level · v4 leader epochs (KIP-320) · v6 flexible · v7 max timest
 (KIP-405) · v9 latest tiered (KIP-1005) · v10 timeout (KIP-1075).
 """
 
-import asyncio
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.partition_results import at_once
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
@@ -21,16 +21,7 @@ UNKNOWN = TimestampOffset(offset=-1, timestamp=-1, leader_epoch=-1)
 
 @api(key=2, versions=(1, 10))
 async def list_offsets(request: Any, call: Call) -> Answer:
-    topics = [
-        {
-            "name": topic.name,
-            "partitions": await asyncio.gather(
-                *(_answer(topic.name, part, request, call) for part in topic.partitions)
-            ),
-        }
-        for topic in request.topics
-    ]
-    return call.reply(topics=topics)
+    return call.reply(topics=await at_once(request.topics, lambda topic, part: _answer(topic, part, request, call)))
 
 
 async def _answer(topic: str, part: Any, request: Any, call: Call) -> dict[str, int]:

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.partition_results import at_once
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 
@@ -12,16 +13,9 @@ TO_THE_END = -1
 
 @api(key=21, versions=(0, 2))
 async def delete_records(request: Any, call: Call) -> Answer:
-    topics = [
-        {
-            "name": topic.name,
-            "partitions": await asyncio.gather(
-                *(_line(topic.name, p, request.timeout, call) for p in topic.partitions)
-            ),
-        }
-        for topic in request.topics
-    ]
-    return call.reply(topics=topics)
+    return call.reply(
+        topics=await at_once(request.topics, lambda topic, part: _line(topic, part, request.timeout, call))
+    )
 
 
 async def _line(topic: str, part: Any, timeout_ms: int, call: Call) -> dict[str, int]:

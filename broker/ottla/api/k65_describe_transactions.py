@@ -17,7 +17,7 @@ async def _line(transactional_id: str, call: Call) -> dict[str, Any]:
     try:
         shard = call.node.transactions.shard_of(transactional_id)
         found = shard.transactions.get(transactional_id)
-        await shard.until_committed(transactional_id)
+        await shard.until_id_committed(transactional_id)
         if found is None:
             raise KafkaError(Code.transactional_id_not_found)
     except KafkaError as error:

@@ -64,7 +64,7 @@ class Uncommitted(Deferred):
         try:
             if first is not None:
                 await first()
-            async with partition.preparation:
+            async with partition.lines.preparation:
                 settings, worker = partition.log.settings, self.call.node.replicas.worker
                 if needs_preparation(batch, settings):
                     batch = await prepared(batch, settings, worker, partition=str(partition))

@@ -1,9 +1,8 @@
 """Consumer groups and their offsets: pure automata, and the shells that let them live in `__consumer_offsets`.
 
     api/k08 … k69      decode, ask, answer
-    coordinator        this broker's shards: which group belongs to which, loading and unloading
+    coordinator        this broker's shards; what it has in common with that of transactions is in `coordination`
     shard              the groups and offsets of one partition of the offsets topic, as long as this broker leads it
-    writing            what a shard writes: gathered per turn of the loop, appended, answered after commit
     classic*           PURE: groups of the JoinGroup protocol
     consumer*          PURE: groups of the ConsumerGroupHeartbeat protocol (KIP-848)
     offsets            PURE: the committed offsets of one group

@@ -246,12 +246,15 @@ class ClassicGroup:
         return effects + self.tick(now)
 
     def unload(self) -> Effects:
+        return self.send_away(Code.not_coordinator)
+
+    def send_away(self, code: Code) -> Effects:
+        """Whoever waits in the middle of a rebalance is answered so."""
         effects: Effects = []
         for member in self.members.values():
             if member.waiting_join is not None:
-                answer = Joined(Code.not_coordinator, member_id=member.member_id)
-                effects.append(Reply(member.waiting_join, answer))
+                effects.append(Reply(member.waiting_join, Joined(code, member_id=member.member_id)))
             if member.waiting_sync is not None:
-                effects.append(Reply(member.waiting_sync, Synced(Code.not_coordinator)))
+                effects.append(Reply(member.waiting_sync, Synced(code)))
             member.waiting_join = member.waiting_sync = None
         return effects

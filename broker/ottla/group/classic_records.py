@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ottla.coordination.records import array, field, reading, writing
 from ottla.group.classic_member import Member
 from ottla.group.effects import Record
-from ottla.group.records import array, field, reading, record_type, writing
+from ottla.group.records import record_type
 from ottla.wire.schema import Field, Struct
 
 if TYPE_CHECKING:

@@ -65,34 +65,49 @@ def advance(
     regexes, regex_entries = refreshed_regexes(state, members.values(), image=image, seen=seen.image, now_ms=now_ms)
     entries += regex_entries
 
-    epoch = state.epoch
-    changed = epoch == 0 or bool(regex_entries) or _asks_for_others(before.subscription, subscription)
-    if changed or not seen.is_current(image):
-        names = frozenset[str]().union(*(topics_of(each.subscription, regexes) for each in members.values()))
-        fingerprint = metadata_hash(image, names)
-        if changed or fingerprint != state.metadata_hash:
-            epoch += 1
-            entries.append(Entry(GROUP_EPOCH, key, GroupEpoch(epoch, fingerprint)))
-
+    changed = state.epoch == 0 or bool(regex_entries) or _asks_for_others(before.subscription, subscription)
+    epoch, epoch_entries = _next_epoch(state, members, regexes, changed=changed, image=image, seen=seen)
+    entries += epoch_entries
     if epoch > state.target_epoch:
         targets = _new_targets(state, members, regexes, image, default_assignor)
-        entries += [
-            Entry(TARGET_ASSIGNMENT, (*key, each), target)
-            for each, target in targets.items()
-            if state.targets.get(each) != target
-        ]
-        entries.append(Entry(TARGET_EPOCH, key, epoch))
+        entries += _target_entries(state, targets, epoch)
         target_epoch, target = epoch, targets[member.id]
     else:
         target_epoch = state.target_epoch
         target = state.target_of(member.id, subscription.instance_id)
-
-    position = member.position
     if not member.is_reconciled_to(target_epoch):
-        position = reconciled(position, target_epoch=target_epoch, target=target, taken=state.owners, owned=owned)
-        if position != member.position:
+        before_step, taken = member.position, state.owners
+        position = reconciled(before_step, target_epoch=target_epoch, target=target, taken=taken, owned=owned)
+        member = msgspec.structs.replace(member, position=position)
+        if position != before_step:
             entries.append(Entry(CURRENT_ASSIGNMENT, (*key, member.id), position))
-    return Advance(msgspec.structs.replace(member, position=position), entries)
+    return Advance(member, entries)
+
+
+def _next_epoch(
+    state: GroupState,
+    members: Mapping[str, Member],
+    regexes: Mapping[str, ResolvedRegex],
+    *,
+    changed: bool,
+    image: Image,
+    seen: Seen,
+) -> tuple[int, list[Entry]]:
+    """It rises when members ask for other topics (`changed`), or when those they ask for are not what they were."""
+    if not changed and seen.is_current(image):
+        return state.epoch, []
+    names = frozenset[str]().union(*(topics_of(each.subscription, regexes) for each in members.values()))
+    fingerprint = metadata_hash(image, names)
+    if not changed and fingerprint == state.metadata_hash:
+        return state.epoch, []
+    epoch = state.epoch + 1
+    return epoch, [Entry(GROUP_EPOCH, (state.group_id,), GroupEpoch(epoch, fingerprint))]
+
+
+def _target_entries(state: GroupState, targets: Mapping[str, Partitions], epoch: int) -> list[Entry]:
+    changed = {each: target for each, target in targets.items() if state.targets.get(each) != target}
+    entries = [Entry(TARGET_ASSIGNMENT, (state.group_id, each), target) for each, target in changed.items()]
+    return [*entries, Entry(TARGET_EPOCH, (state.group_id,), epoch)]
 
 
 def _members_after(state: GroupState, member: Member) -> dict[str, Member]:

@@ -9,7 +9,15 @@ from ottla.errors import Code, KafkaError
 from ottla.group.classic import ClassicGroup
 from ottla.group.consumer_advance import advance
 from ottla.group.consumer_group import MOVING_HEARTBEAT_MS, ConsumerGroup, Terms
-from ottla.group.consumer_member import LEAVING, LEAVING_FOR_A_WHILE, Member, MemberState, Partitions, Position
+from ottla.group.consumer_member import (
+    LEAVING,
+    LEAVING_FOR_A_WHILE,
+    Member,
+    MemberState,
+    Partitions,
+    Position,
+    Subscription,
+)
 from ottla.group.consumer_records import CURRENT_ASSIGNMENT, Entry
 from ottla.group.consumer_state import NOTHING
 from ottla.group.consumer_static import known_instance, static_successor
@@ -143,25 +151,10 @@ def decide(group: ConsumerGroup, request: Heartbeat, now: float) -> Decision:
             Code.fenced_member_epoch,
             "The consumer group member is in an unknown state. The member must abandon all its partitions and rejoin.",
         )
-    old = before.subscription
-    subscription = msgspec.structs.replace(
-        old,
-        instance_id=request.instance_id if request.instance_id is not None else old.instance_id,
-        rack_id=request.rack_id if request.rack_id is not None else old.rack_id,
-        rebalance_timeout_ms=old.rebalance_timeout_ms
-        if request.rebalance_timeout_ms == -1
-        else request.rebalance_timeout_ms,
-        assignor=request.assignor if request.assignor is not None else old.assignor,
-        topics=request.topics if request.topics is not None else old.topics,
-        regex=request.regex if request.regex is not None else old.regex,
-        client_id=request.client_id,
-        client_host=request.client_host,
-        classic=None,
-    )
     step = advance(
         group.log,
         before,
-        subscription,
+        _subscription(before.subscription, request),
         owned=request.owned,
         image=group.rules.image(),
         seen=group.seen,
@@ -178,6 +171,23 @@ def decide(group: ConsumerGroup, request: Heartbeat, now: float) -> Decision:
         position.assigned if changed or request.is_full else None,
     )
     return Decision(answer, entries)
+
+
+def _subscription(old: Subscription, request: Heartbeat) -> Subscription:
+    """What the request leaves out stays as it was."""
+    timeout_ms = request.rebalance_timeout_ms
+    return msgspec.structs.replace(
+        old,
+        instance_id=old.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=old.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=old.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        assignor=old.assignor if request.assignor is None else request.assignor,
+        topics=old.topics if request.topics is None else request.topics,
+        regex=old.regex if request.regex is None else request.regex,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        classic=None,
+    )
 
 
 # -- who asks

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.errors import Code, KafkaError
 from ottla.group import classic_rebalancing
 from ottla.group.classic import ClassicGroup
-from ottla.group.classic_member import Join, Joined, Synced
+from ottla.group.classic_member import Join, Joined
 from ottla.group.classic_member import Member as OldMember
 from ottla.group.classic_protocols import CONSUMER, chosen
 from ottla.group.classic_records import group_record
@@ -102,15 +102,7 @@ def _moved(old: OldMember, classic: ClassicGroup, image: Image) -> Member:
 
 def waiting_ones(classic: ClassicGroup) -> Effects:
     """Members that wait in the middle of a rebalance are told to join again: they come into the new group then."""
-    effects: Effects = []
-    for member in classic.members.values():
-        if member.waiting_join is not None:
-            answer = Joined(Code.rebalance_in_progress, member_id=member.member_id)
-            effects.append(Reply(member.waiting_join, answer))
-        if member.waiting_sync is not None:
-            effects.append(Reply(member.waiting_sync, Synced(Code.rebalance_in_progress)))
-        member.waiting_join = member.waiting_sync = None
-    return effects
+    return classic.send_away(Code.rebalance_in_progress)
 
 
 # -- down

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from ottla.coordination.records import Record
 from ottla.errors import Code
 
 __all__ = ["Effect", "Effects", "Record", "Reply", "Wake", "Write"]
-
-Record: TypeAlias = tuple[bytes, bytes | None]
-"""A key and its value in the formats of the offsets topic; None deletes."""
 
 
 class Reply(NamedTuple):

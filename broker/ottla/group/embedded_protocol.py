@@ -7,7 +7,7 @@ add fields at the end, which are read over.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ottla.group.records import array, field
+from ottla.coordination.records import array, field
 from ottla.wire.reader import Malformed, reader_of
 from ottla.wire.schema import Field, Struct
 from ottla.wire.writer import writer_of

@@ -6,7 +6,8 @@ Written by hand, for every commit makes one: v4, or v1 when a client (OffsetComm
 import struct
 from typing import Any, NamedTuple
 
-from ottla.group.records import field, reading, record_type
+from ottla.coordination.records import field, reading
+from ottla.group.records import record_type
 from ottla.wire.schema import Struct
 from ottla.wire.writer import uvarint
 

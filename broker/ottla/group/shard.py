@@ -1,10 +1,11 @@
 """The groups and offsets of one partition of the offsets topic, for as long as this broker leads it in one epoch."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ottla.coordination.shard import CoordinatorShard
+from ottla.coordination.writing import Gathered, WriteRules
 from ottla.errors import Code, KafkaError
 from ottla.group import records as record_types
 from ottla.group.classic import ClassicGroup, Rules
@@ -21,7 +22,6 @@ from ottla.group.offset_records import (
 from ottla.group.offsets import GroupOffsets
 from ottla.group.pending_offsets import Pending, PendingOffsets
 from ottla.group.timers import Timers
-from ottla.group.writing import Gathered, Writer, WriteRules
 from ottla.replica.partition import Partition
 from ottla.storage.verification import Ticket
 from ottla.system import Clock
@@ -33,8 +33,10 @@ log = logging.getLogger("ottla.group")
 TOMBSTONES_PER_BATCH_MAX = 1000
 
 
-class Shard:
-    """`rules` are those of classic groups. `loading` until the log has been read; `ended` when another one leads."""
+class Shard(CoordinatorShard):
+    """`rules` are those of classic groups."""
+
+    holds = "groups"
 
     def __init__(
         self,
@@ -45,28 +47,19 @@ class Shard:
         write_rules: WriteRules,
         consumer_rules: "Callable[[Shard], ConsumerRules]",
     ) -> None:
-        self.partition = partition
-        self.epoch = partition.leader_epoch
+        super().__init__(partition, clock=clock, write_rules=write_rules)
         self.rules = rules
         self.consumer_rules = consumer_rules(self)
-        self.clock = clock
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, GroupOffsets] = {}
-        self.loading = True
-        self.ended = False
-        self.replayed_offset = -1  # of the record that is being put in force
         self.pending = PendingOffsets()
         self._decided_meanwhile: list[tuple[int, bool, int]] = []
         self._told: dict[str, str] = {}  # group id → the state that the log tells of last
-        self._writer = Writer(partition, clock=clock, rules=write_rules)
         self._timers = Timers(clock, self._time_is_up)
 
-    def __str__(self) -> str:
-        return str(self.partition)
-
     @property
-    def leads(self) -> bool:
-        return not self.ended and self.partition.view is not None and self.partition.leader_epoch == self.epoch
+    def count(self) -> int:
+        return len(self.groups)
 
     # effects of groups
 
@@ -126,15 +119,6 @@ class Shard:
 
     def when_committed(self, offset: int, told: Callable[[Code], None]) -> None:
         self._writer.when_committed(offset, told)
-
-    async def until_committed(self, offset: int) -> None:
-        """KafkaError when that will not be known here."""
-        if self.partition.high_watermark > offset:
-            return
-        waiting: asyncio.Future[Code] = asyncio.get_running_loop().create_future()
-        self.when_committed(offset, lambda code: None if waiting.done() else waiting.set_result(code))
-        if (code := await waiting) is not Code.none:
-            raise KafkaError(code)
 
     def group_to_join(self, group_id: str, *, is_new_member: bool) -> Group:
         """A new member may found a group; one that was here before expects its own to exist."""

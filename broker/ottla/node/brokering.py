@@ -7,15 +7,15 @@ from ottla.api.allowances import Allowances
 from ottla.api.call import Services
 from ottla.api.cluster_view import PartitionCache
 from ottla.api.fetch_sessions import FetchSessions
-from ottla.api.producer_ids import ProducerIds
 from ottla.api.registry import load_all
 from ottla.config import BrokerConfig, Endpoint
-from ottla.group.coordinator import GroupCoordinator
+from ottla.coordination.coordinator import Surroundings
 from ottla.metadata.active import Controller
 from ottla.metadata.image import Image
 from ottla.metadata.state import Listener as Advertised
 from ottla.net.admission import Admission
 from ottla.net.listener import Listener
+from ottla.node.coordinating import Coordinators
 from ottla.node.foundation import Foundation
 from ottla.node.quorum import QuorumPart
 from ottla.raft.driver import QuorumState
@@ -25,14 +25,12 @@ from ottla.storage.cleaner import Cleaner
 from ottla.storage.folder_names import TopicPartition
 from ottla.storage.worker import ProcessWorker, Worker
 from ottla.system import System
-from ottla.txn.coordinator import TransactionCoordinator
 from ottla.txn.exchange import Call, Exchange
-from ottla.txn.marking import MarkerWriter
-from ottla.txn.verifying import Verifier
 
 __all__ = ["BrokerPart"]
 
 CLEANER_BYTES_PER_KEY = 200  # of the map from a key's hash to its last offset, as Python keeps it
+DescribeQuorum = Callable[[], Awaitable[QuorumState]]
 
 
 class BrokerPart:
@@ -50,8 +48,7 @@ class BrokerPart:
         self._listeners = [make_listener(endpoint, config) for endpoint in config.listeners]
         self._replicas: ReplicaHost | None = None
         self._upkeep: Upkeep | None = None
-        self._groups: GroupCoordinator | None = None
-        self._transactions: TransactionCoordinator | None = None
+        self._coordinators: Coordinators | None = None
         self._opened = False
         self._worker = make_worker()
         self._cleaning_worker = make_worker()  # its own: a producer must not wait for a segment to be rewritten
@@ -107,72 +104,62 @@ class BrokerPart:
         controller: Controller,
         *,
         cluster_id: str,
-        describe_quorum: Callable[[], Awaitable[QuorumState]],
+        describe_quorum: DescribeQuorum,
         call: Call | None,
     ) -> Exchange:
         """`call` reaches other brokers; the exchange answers them."""
         assert self._upkeep is not None
         self._upkeep.start()
-        groups = self._groups = GroupCoordinator(
-            config=self._config,
-            settings=quorum.settings,
-            system=self._system,
-            feed=quorum.feed,
-            replicas=self.replicas,
-            controller=controller,
-        )
-        groups.start()
-        producer_ids = ProducerIds(controller, quorum.feed, self._config.node_id)
-        exchange = Exchange(node_id=self._config.node_id, feed=quorum.feed, call=call)
-        markers = MarkerWriter(self.replicas, marked=groups.marked)
-        exchange.write_here = markers.write_all
-        transactions = self._transactions = TransactionCoordinator(
-            config=self._config,
-            settings=quorum.settings,
-            system=self._system,
-            feed=quorum.feed,
-            replicas=self.replicas,
-            controller=controller,
-            new_producer_id=producer_ids.next,
-            exchange=exchange,
-        )
-        transactions.start()
-        allowances = Allowances(self._system.clock, quorum.settings.broker, quorum.feed.image)
-        quorum.feed.subscribe(allowances.image_moved)
-        services = Services(
-            node_id=self._config.node_id,
-            cluster_id=cluster_id,
-            config=self._config,
-            settings=quorum.settings,
-            system=self._system,
-            feed=quorum.feed,
-            controller=controller,
-            describe_quorum=describe_quorum,
-            replicas=self.replicas,
-            producer_ids=producer_ids,
-            fetch_sessions=FetchSessions(
-                sessions_max=self._config["max.incremental.fetch.session.cache.slots"], random=self._system.random
-            ),
-            partition_cache=PartitionCache(),
-            allowances=allowances,
-            groups=groups,
-            transactions=transactions,
-            verifier=Verifier(transactions.leader, exchange),
-            markers=markers,
-        )
+        around = self._surroundings(quorum, controller)
+        coordinators = self._coordinators = Coordinators(around, call=call)
+        coordinators.start()
+        services = self._services(around, coordinators, cluster_id=cluster_id, describe_quorum=describe_quorum)
         admission = Admission(quorum.settings.broker)
         for listener in self._listeners:
             await listener.start(services, admission)
-        return exchange
+        return coordinators.exchange
+
+    def _surroundings(self, quorum: QuorumPart, controller: Controller) -> Surroundings:
+        return Surroundings(
+            config=self._config,
+            settings=quorum.settings,
+            system=self._system,
+            feed=quorum.feed,
+            replicas=self.replicas,
+            controller=controller,
+        )
+
+    def _services(
+        self, around: Surroundings, coordinators: Coordinators, *, cluster_id: str, describe_quorum: DescribeQuorum
+    ) -> Services:
+        """What handlers may use."""
+        sessions_max = self._config["max.incremental.fetch.session.cache.slots"]
+        return Services(
+            node_id=self._config.node_id,
+            cluster_id=cluster_id,
+            config=around.config,
+            settings=around.settings,
+            system=around.system,
+            feed=around.feed,
+            controller=around.controller,
+            describe_quorum=describe_quorum,
+            replicas=around.replicas,
+            producer_ids=coordinators.producer_ids,
+            fetch_sessions=FetchSessions(sessions_max=sessions_max, random=self._system.random),
+            partition_cache=PartitionCache(),
+            allowances=_allowances(around),
+            groups=coordinators.groups,
+            transactions=coordinators.transactions,
+            verifier=coordinators.verifier,
+            markers=coordinators.markers,
+        )
 
     async def stop_serving(self) -> None:
         """No more clients, no more copying, no more work of one's own."""
         for listener in self._listeners:
             await listener.stop()
-        if self._transactions is not None:
-            await self._transactions.stop()
-        if self._groups is not None:
-            await self._groups.stop()
+        if self._coordinators is not None:
+            await self._coordinators.stop()
         if self._upkeep is not None:
             await self._upkeep.stop()
         if self._replicas is not None:
@@ -185,6 +172,12 @@ class BrokerPart:
             await self._directories.close(self.replicas.high_watermarks(), broker_epoch=epoch)
         await self._worker.close()
         await self._cleaning_worker.close()
+
+
+def _allowances(around: Surroundings) -> Allowances:
+    allowances = Allowances(around.system.clock, around.settings.broker, around.feed.image)
+    around.feed.subscribe(allowances.image_moved)
+    return allowances
 
 
 def topic_ids(image: Image) -> dict[TopicPartition, uuid.UUID]:

@@ -6,44 +6,25 @@ high watermark has passed them; for a log that asks for it (`flush.messages`), o
 
 import asyncio
 import uuid
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.state import PartitionState
 from ottla.replica.commits import Commits, Told
 from ottla.replica.isr import EpochOf, LeaderView
-from ottla.storage.log import Appended, Log, Slice
+from ottla.replica.lines import Lines
+from ottla.replica.stored import Stored
+from ottla.replica.watching import ROLE_CHANGED_BYTES, Copy, Watcher
+from ottla.storage.log import Appended, Log
 from ottla.storage.verification import Ticket
 from ottla.system import Buffer, System
 from ottla.wire.batch import Batch
 from ottla.wire.markers import Marker, marker_batch
 
-__all__ = ["Copy", "Partition", "Watcher"]
+__all__ = ["Partition"]
 
 
-class Watcher(Protocol):
-    def moved(self, partition: "Partition", appended_bytes: int) -> None:
-        """The partition's readable end moved by about so many bytes, or its role changed (then a huge number)."""
-
-
-class Copy(Protocol):
-    """A follower's copy in the making, at the leader."""
-
-    def appended(self) -> None: ...
-    def watermark_moved(self) -> None:
-        """Or the log's start."""
-
-    def ended(self, code: Code) -> None:
-        """This broker leads the partition no longer, or in another epoch."""
-
-
-Found = TypeVar("Found")
-
-ROLE_CHANGED_BYTES = 1 << 62
-
-
-class Partition:
+class Partition(Stored):
     def __init__(
         self,
         topic: str,
@@ -58,23 +39,16 @@ class Partition:
         epoch_of: EpochOf = lambda broker_id: None,
         lag_max_s: float = 30.0,
     ) -> None:
-        self.topic = topic
+        super().__init__(topic, index, log, system=system)
         self.topic_id = topic_id
-        self.index = index
-        self.log = log
         self.leader_epoch = -1
         self.leader_id = -1
         self.partition_epoch = -1
-        self.preparation = asyncio.Lock()
-        self.preparing = 0
-        """Batches that are opened before they are appended; while there are any, all others queue behind them."""
-        self.verifying: dict[int, asyncio.Task[Any]] = {}
-        """By producer: the last of its batches that wait for the coordinator's word. Others do not wait for them."""
+        self.lines = Lines()
         self.watchers: dict[Watcher, None] = {}
         self.copies: dict[int, Copy] = {}  # by the follower's broker id
         self.view: LeaderView | None = None  # None: not the leader
         self.on_durable: Callable[[Partition], None] | None = None  # of a follower: told after a flush
-        self._system = system
         self._node_id = node_id
         self._epoch_of = epoch_of
         self._lost: tuple[int, ...] = ()
@@ -82,13 +56,8 @@ class Partition:
         self._follower_watermark = max(min(high_watermark, log.end_offset), log.start_offset)
         self._commits = Commits()
         self._deletions = Commits()  # those who wait for the followers' logs to begin later
-        self._flush_task: asyncio.Task[None] | None = None
-        self._sealing: asyncio.Future[int] | None = None
         self._on_disk_error = on_disk_error
         self._unseen_bytes = 0
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.index}"
 
     # role
 
@@ -132,16 +101,13 @@ class Partition:
         return None if broker_id in self._lost else self._epoch_of(broker_id)
 
     def _follow(self, state: PartitionState) -> None:
-        self._follower_watermark = self.high_watermark
-        self.view = None
         self.leader_epoch = state.leader_epoch
         # A leader that wrote nothing leaves an epoch without records; the log's last epoch must be its last record's.
         self.log.epochs.truncate_end(self.log.end_offset)
-        self._end_role(Code.not_leader_or_follower)
-        self._role_changed()
+        self.stop()
 
     def stop(self) -> None:
-        """The partition leaves this broker: nobody waits for it any longer."""
+        """This broker does not lead any longer, or has the partition no longer: whoever waits here waits in vain."""
         self._follower_watermark = self.high_watermark
         self.view = None
         self._end_role(Code.not_leader_or_follower)
@@ -279,38 +245,6 @@ class Partition:
         if self.log.end_offset - self.log.flushed_offset >= self.log.settings.flush_messages:
             self.flush_soon()
 
-    @property
-    def durable_end(self) -> int:
-        """How much of the log a follower may promise to have."""
-        return self.log.end_offset if self._flush_task is None else self.log.flushed_offset
-
-    def in_line(self, preparing: Coroutine[None, None, None]) -> "asyncio.Task[None]":
-        """Start the preparation of a batch; it keeps its place even when its client leaves."""
-        self.preparing += 1
-        task = asyncio.get_running_loop().create_task(preparing)
-        task.add_done_callback(self._prepared)
-        return task
-
-    def _prepared(self, _: "asyncio.Task[None]") -> None:
-        self.preparing -= 1
-
-    def in_line_of(self, producer_id: int, verifying: Coroutine[None, None, Found]) -> "asyncio.Task[Found]":
-        """Run this when the producer's earlier batches are through; it keeps its place even when its client leaves."""
-        before = self.verifying.get(producer_id)
-
-        async def after() -> Found:
-            if before is not None and not before.done():
-                await asyncio.wait([before])
-            return await verifying
-
-        task = self.verifying[producer_id] = asyncio.get_running_loop().create_task(after())
-        task.add_done_callback(lambda _: self._verified(producer_id, task))
-        return task
-
-    def _verified(self, producer_id: int, task: "asyncio.Task[Any]") -> None:
-        if self.verifying.get(producer_id) is task:
-            del self.verifying[producer_id]
-
     def committed(self, last_offset: int) -> "asyncio.Future[None] | None":
         """None when the high watermark has passed the offset, else a future for that moment."""
         return None if self.high_watermark > last_offset else self._commits.wait(last_offset)
@@ -337,94 +271,26 @@ class Partition:
         for copy in self.copies.values():
             copy.watermark_moved()
 
-    def disk_failed(self, error: OSError) -> KafkaError:
-        """Takes the log dir offline; what to tell whoever asked."""
+    # the disk
+
+    def _take_offline(self, error: OSError) -> None:
         self._on_disk_error(self, error)
-        return KafkaError(Code.kafka_storage_error, f"{self}: {error}")
 
-    # durability
+    def _flushed(self, end: int) -> None:
+        if self.view is not None and self.view.advance(end):
+            self._watermark_moved()
 
-    def flush_soon(self) -> None:
-        """Bring the log to the disk; appends that arrive meanwhile share the next round."""
-        if self._flush_task is None:
-            self._flush_task = asyncio.ensure_future(self._flush())
-
-    async def _flush(self) -> None:
-        try:
-            if self._sealing is not None:
-                await asyncio.wait([self._sealing])
-            while self.log.flushed_offset < self.log.end_offset:
-                flushed = await self._system.threads.run(self.log.flush)
-                if self.view is not None and self.view.advance(flushed):
-                    self._watermark_moved()
-        except OSError as error:
-            self._on_disk_error(self, error)
+    def _flush_ended(self, *, failed: bool) -> None:
+        if failed:
             self._commits.fail(Code.kafka_storage_error)
-        finally:
-            self._flush_task = None
-            if self.on_durable is not None:
-                self.on_durable(self)
+        if self.on_durable is not None:
+            self.on_durable(self)
 
-    async def flush_sealed(self) -> None:
-        """Bring the segments behind the active one to the disk, so that a restart after a crash need not scan them."""
-        if self._flush_task is not None or self.log.flushed_offset >= self.log.active.base_offset:
-            return
-        self._sealing = self._system.threads.run(self.log.flush_sealed)
-        try:
-            await self._sealing
-        except OSError as error:
-            self._on_disk_error(self, error)
-        finally:
-            self._sealing = None
-
-    def delete_before(self, offset: int) -> None:
-        """DeleteRecords: the log begins at `offset` from now on, and soon on the followers too."""
-        try:
-            self.log.advance_start(offset)
-        except OSError as error:
-            raise self.disk_failed(error) from error
-        self.start_moved()
+    # deleting
 
     def start_moved(self) -> None:
-        """The log begins later than before."""
         self._tell_copies()
 
     def deleted_everywhere(self, offset: int) -> "asyncio.Future[None] | None":
         """None when no living replica has anything below the offset, else a future for that moment."""
         return None if self.low_watermark >= offset else self._deletions.wait(offset - 1)
-
-    # reading
-
-    def read(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes | None:
-        """Whole batches from `start`, or None when they must be read with `read_cold`."""
-        try:
-            return self.log.read(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
-        except OSError as error:
-            raise self.disk_failed(error) from error
-
-    async def read_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes:
-        def read() -> bytes:
-            return self.log.read_cold(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
-
-        return await self._in_thread(read)
-
-    def read_slice(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice | None:
-        """The same with the aborted transactions among them."""
-        try:
-            return self.log.read_slice(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
-        except OSError as error:
-            raise self.disk_failed(error) from error
-
-    async def read_slice_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice:
-        def read() -> Slice:
-            return self.log.read_slice_cold(
-                start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first
-            )
-
-        return await self._in_thread(read)
-
-    async def _in_thread(self, read: Callable[[], Found]) -> Found:
-        try:
-            return await self._system.threads.run(read)
-        except OSError as error:
-            raise self.disk_failed(error) from error

@@ -1,7 +1,7 @@
 """Transactions: a pure automaton, and the shell that lets it live in `__transaction_state`.
 
     api/k22 … k66      decode, ask, answer
-    coordinator        this broker's shards: which transactional id belongs to which, loading and unloading
+    coordinator        this broker's shards; what it has in common with that of groups is in `coordination`
     shard              the transactions of one partition of the state topic, as long as this broker leads it
     markers            tells the leaders of a transaction's partitions how it ended, until all have heard it
     exchange           questions between brokers; marking: markers for partitions that this broker leads

@@ -1,29 +1,20 @@
 """The transactions that this broker coordinates: a shard for every partition of the state topic that it leads."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
-from ottla.config import BrokerConfig
+from ottla.coordination.coordinator import Coordinator, Surroundings
+from ottla.coordination.loading import Loading
+from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
-from ottla.group.loading import Loading
-from ottla.group.partitioning import partition_of
-from ottla.group.writing import WriteRules
-from ottla.metadata.active import Controller
-from ottla.metadata.changes import Changes
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.image import Image
-from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
-from ottla.replica.settings import LiveSettings
-from ottla.system import System
 from ottla.txn import deciding
 from ottla.txn.deciding import Decision, ProducerSession
 from ottla.txn.exchange import Exchange
 from ottla.txn.markers import Markers
 from ottla.txn.messages import Membership, Partitions
 from ottla.txn.shard import Ask, TransactionShard
-from ottla.txn.state_topic import STATE_TOPIC, StateTopic
+from ottla.txn.state_topic import StateTopic
 from ottla.txn.transaction import Transaction
 
 __all__ = ["FEATURE", "TransactionCoordinator"]
@@ -31,38 +22,22 @@ __all__ = ["FEATURE", "TransactionCoordinator"]
 log = logging.getLogger("ottla.txn")
 
 FEATURE = "transaction.version"
-NOBODY = -1
 COMMIT_SECONDS_MAX = 5.0
-CHECK_SECONDS_MAX = 365 * 86_400.0
 
 
-class TransactionCoordinator:
+class TransactionCoordinator(Coordinator[TransactionShard]):
     def __init__(
-        self,
-        *,
-        config: BrokerConfig,
-        settings: LiveSettings,
-        system: System,
-        feed: MetadataFeed,
-        replicas: ReplicaHost,
-        controller: Controller,
-        new_producer_id: Callable[[], Awaitable[int]],
-        exchange: Exchange,
+        self, around: Surroundings, *, new_producer_id: Callable[[], Awaitable[int]], exchange: Exchange
     ) -> None:
-        self._settings = settings
-        self._system = system
-        self._feed = feed
-        self._replicas = replicas
+        topic = StateTopic(config=around.config, settings=around.settings, controller=around.controller)
+        super().__init__(topic, around)
         self._new_producer_id = new_producer_id
-        self._topic = StateTopic(config=config, settings=settings, controller=controller)
-        self._markers = Markers(feed=feed, exchange=exchange)
-        self._shards: dict[int, TransactionShard] = {}
-        self._partitions = 0
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._looking: asyncio.Task[None] | None = None
-        self._look_again = False
-        self._stopped = False
+        self._markers = Markers(feed=around.feed, exchange=exchange)
         exchange.add_here = self.member_codes
+
+    async def stop(self) -> None:
+        self._markers.close()
+        await super().stop()
 
     # looking up
 
@@ -71,33 +46,11 @@ class TransactionCoordinator:
         """The finalized transaction.version."""
         return self._feed.image.features.get(FEATURE, 0)
 
-    @property
-    def shards(self) -> list[TransactionShard]:
-        return list(self._shards.values())
-
     def shard_of(self, transactional_id: str) -> TransactionShard:
-        """KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, INVALID_REQUEST."""
+        """Also KafkaError: INVALID_REQUEST."""
         if not transactional_id:
             raise KafkaError(Code.invalid_request, "a transactional id must not be empty")
-        shard = self._shards.get(partition_of(transactional_id, self._partitions)) if self._partitions else None
-        if shard is None or shard.loading or not shard.leads:
-            will_lead = self.leader(transactional_id) == self._replicas.node_id
-            raise KafkaError(Code.coordinator_load_in_progress if will_lead else Code.not_coordinator)
-        return shard
-
-    async def leader_of(self, transactional_id: str) -> int:
-        """The broker that coordinates this id, or -1 while there is none. The topic is made if it must be."""
-        if STATE_TOPIC not in self._feed.image.topics:
-            await self._topic.make(self._feed.image)
-        while self._looking is not None:
-            await asyncio.wait([self._looking])  # so that a producer need not come twice
-        return self.leader(transactional_id)
-
-    def leader(self, transactional_id: str) -> int:
-        topic = self._feed.image.topics.get(STATE_TOPIC)
-        if topic is None:
-            return NOBODY
-        return topic.partitions[partition_of(transactional_id, len(topic.partitions))].leader
+        return super().shard_of(transactional_id)
 
     # requests
 
@@ -127,7 +80,7 @@ class TransactionCoordinator:
 
     async def verify(self, transactional_id: str, session: ProducerSession, partitions: Partitions) -> list[Code]:
         shard = self.shard_of(transactional_id)
-        await shard.until_committed(transactional_id)
+        await shard.until_id_committed(transactional_id)
         code, codes = deciding.verify(shard.transactions.get(transactional_id), session, partitions)
         return [code if code is not Code.none else codes[one] for one in partitions]
 
@@ -167,92 +120,30 @@ class TransactionCoordinator:
         patience_ms = self._settings.broker("add.partitions.to.txn.retry.backoff.max.ms")
         return await shard.decide(transactional_id, ask, patience_s=patience_ms / 1000)
 
-    # following the image
+    # shards
 
-    def start(self) -> None:
-        self._feed.subscribe(self._image_moved)
-        self._look()
-        self._keep(asyncio.ensure_future(self._abort_late()))
-        self._keep(asyncio.ensure_future(self._expire()))
-
-    async def stop(self) -> None:
-        self._stopped = True
-        for shard in self._shards.values():
-            shard.unload()
-        self._shards.clear()
-        self._markers.close()
-        tasks = [*self._tasks, *([self._looking] if self._looking else ())]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _image_moved(self, old: Image, new: Image, changes: Changes) -> None:
-        topic = new.topics.get(STATE_TOPIC)
-        if (topic is not None and topic.id in changes.partitions) or STATE_TOPIC in changes.deleted.values():
-            self._look()
-
-    def _look(self) -> None:
-        """Once the replicas have taken the roles that the image gives."""
-        self._look_again = True
-        if self._looking is None and not self._stopped:
-            self._looking = asyncio.ensure_future(self._follow_roles())
-
-    async def _follow_roles(self) -> None:
-        try:
-            while self._look_again:
-                self._look_again = False
-                await self._replicas.settled()
-                self._reconcile()
-        finally:
-            self._looking = None
-
-    def _reconcile(self) -> None:
-        topic = self._replicas.image.topics.get(STATE_TOPIC)
-        self._partitions = len(topic.partitions) if topic is not None else 0
-        for index, shard in list(self._shards.items()):
-            if not shard.leads:
-                del self._shards[index]
-                shard.unload()
-        for index in range(self._partitions):
-            partition = self._replicas.find(STATE_TOPIC, index)
-            if partition is not None and partition.is_leader and index not in self._shards:
-                self._begin(index, partition)
-
-    def _begin(self, index: int, partition: Partition) -> None:
-        shard = self._shards[index] = TransactionShard(
+    def _new_shard(self, partition: Partition) -> TransactionShard:
+        return TransactionShard(
             partition,
             clock=self._system.clock,
             delivery=self._markers,
             new_producer_id=self._new_producer_id,
             write_rules=WriteRules(commit_s_max=COMMIT_SECONDS_MAX),
         )
-        if partition.log.end_offset == partition.log.start_offset:
-            shard.loaded()
-        else:
-            self._keep(asyncio.ensure_future(self._load(index, shard)))
 
-    def _keep(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _load(self, index: int, shard: TransactionShard) -> None:
-        loading = Loading(shard, read_bytes_max=self._settings.broker("transaction.state.log.load.buffer.size"))
-        try:
-            complete = await loading.run()
-        except KafkaError as error:
-            log.error("%s cannot be loaded: %s", shard, error)
-            return
-        if complete and self._shards.get(index) is shard:
-            shard.loaded()
-            log.info("%s: %d transactional ids loaded from %d records", shard, len(shard.transactions), loading.records)
+    def _loading(self, shard: TransactionShard) -> Loading:
+        return Loading(shard, read_bytes_max=self._settings.broker("transaction.state.log.load.buffer.size"))
 
     # upkeep
 
-    def _ready(self) -> list[TransactionShard]:
-        return [shard for shard in self._shards.values() if shard.leads and not shard.loading]
+    def _upkeep(self) -> Iterable[Coroutine[None, None, None]]:
+        interval = "transaction.remove.expired.transaction.cleanup.interval.ms"
+        yield self._abort_late()
+        yield self._expire_every(interval, self._expire, "transactional ids")
 
-    async def _pause(self, setting: str) -> None:
-        await asyncio.sleep(min(self._settings.broker(setting) / 1000, CHECK_SECONDS_MAX))
+    def _expire(self, shard: TransactionShard) -> int:
+        expiration_ms = self._settings.broker("transactional.id.expiration.ms")
+        return shard.expire(now_ms=self._now_ms(), expiration_ms=expiration_ms)
 
     async def _abort_late(self) -> None:
         while True:
@@ -276,17 +167,3 @@ class TransactionCoordinator:
             return
         if decision.write is not None:
             log.info("transaction %s of producer %d took longer than %d ms", late.id, late.producer_id, late.timeout_ms)
-
-    async def _expire(self) -> None:
-        while True:
-            await self._pause("transaction.remove.expired.transaction.cleanup.interval.ms")
-            expiration_ms = self._settings.broker("transactional.id.expiration.ms")
-            for shard in self._ready():
-                try:
-                    count = shard.expire(now_ms=self._now_ms(), expiration_ms=expiration_ms)
-                except KafkaError as error:
-                    log.warning("%s: expired transactional ids stay for now: %s", shard, error)
-                else:
-                    if count:
-                        log.info("%s: %d transactional ids expired", shard, count)
-                await asyncio.sleep(0)

@@ -1,6 +1,6 @@
 """Transactions as records of the state topic: Kafka's TransactionLogKey v0 and TransactionLogValue v0-1. Pure."""
 
-from ottla.group.records import array, field, reading, writing
+from ottla.coordination.records import array, field, reading, writing
 from ottla.txn.states import State
 from ottla.txn.transaction import NONE, TopicPartition, Transaction
 from ottla.wire.schema import Struct

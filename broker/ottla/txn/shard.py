@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol
 
+from ottla.coordination.shard import CoordinatorShard
+from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
-from ottla.group.writing import Writer, WriteRules
 from ottla.replica.partition import Partition
 from ottla.system import Clock
 from ottla.txn import records
@@ -29,8 +30,8 @@ class Delivery(Protocol):
         """Returns when every partition has its marker; False when this coordinator has been replaced."""
 
 
-class TransactionShard:
-    """`loading` until the log has been read; `ended` when another one leads."""
+class TransactionShard(CoordinatorShard):
+    holds = "transactional ids"
 
     def __init__(
         self,
@@ -41,25 +42,16 @@ class TransactionShard:
         new_producer_id: Callable[[], Awaitable[int]],
         write_rules: WriteRules,
     ) -> None:
-        self.partition = partition
-        self.epoch = partition.leader_epoch
-        self.clock = clock
+        super().__init__(partition, clock=clock, write_rules=write_rules)
         self.transactions: dict[str, Transaction] = {}
-        self.loading = True
-        self.ended = False
-        self.replayed_offset = NONE
         self._written: dict[str, int] = {}  # id → the place of its last record in the log
         self._delivery = delivery
         self._new_producer_id = new_producer_id
-        self._writer = Writer(partition, clock=clock, rules=write_rules)
         self._ending: dict[str, asyncio.Task[None]] = {}
 
-    def __str__(self) -> str:
-        return str(self.partition)
-
     @property
-    def leads(self) -> bool:
-        return not self.ended and self.partition.view is not None and self.partition.leader_epoch == self.epoch
+    def count(self) -> int:
+        return len(self.transactions)
 
     # deciding
 
@@ -77,7 +69,7 @@ class TransactionShard:
                 continue
             if decision.write is not None:
                 self.write(decision.write)
-            await self.until_committed(transactional_id)
+            await self.until_id_committed(transactional_id)
             patience_s = give_up_at - self.clock.monotonic()
             if decision.code is not Code.concurrent_transactions or patience_s <= 0:
                 return decision
@@ -93,15 +85,9 @@ class TransactionShard:
         if not self.leads:
             raise KafkaError(Code.not_coordinator)
 
-    async def until_committed(self, transactional_id: str) -> None:
+    async def until_id_committed(self, transactional_id: str) -> None:
         """What is told of this id may leave. KafkaError when that will not be known here."""
-        offset = self._written.get(transactional_id, NONE)
-        if self.partition.high_watermark > offset:
-            return
-        waiting: asyncio.Future[Code] = asyncio.get_running_loop().create_future()
-        self._writer.when_committed(offset, lambda code: None if waiting.done() else waiting.set_result(code))
-        if (code := await waiting) is not Code.none:
-            raise KafkaError(code)
+        await self.until_committed(self._written.get(transactional_id, NONE))
 
     async def _until_ended(self, transactional_id: str, patience_s: float) -> None:
         ending = self._ending.get(transactional_id)

@@ -13,7 +13,7 @@ import struct as packing
 from collections.abc import Callable
 from typing import Any
 
-from ottla.wire.schema import Field, Struct
+from ottla.wire.schema import FIXED_SIZE_CODES, Field, Struct
 
 __all__ = ["Malformed", "Message", "read_uvarint", "reader_of"]
 
@@ -216,16 +216,7 @@ def _text(view: memoryview) -> str:
     return str(view, "utf-8")
 
 
-PRIMITIVES: dict[str, Read] = {
-    "bool": _fixed(">?"),
-    "int8": _fixed(">b"),
-    "int16": _fixed(">h"),
-    "uint16": _fixed(">H"),
-    "int32": _fixed(">i"),
-    "int64": _fixed(">q"),
-    "float64": _fixed(">d"),
-    "uuid": _read_uuid,
-}
+PRIMITIVES: dict[str, Read] = {**{kind: _fixed(code) for kind, code in FIXED_SIZE_CODES.items()}, "uuid": _read_uuid}
 VARIABLE: dict[tuple[str, bool], Read] = {
     ("string", True): _sized(_compact_size, _text),
     ("string", False): _sized(_size16, _text),

@@ -14,7 +14,7 @@ from typing import Any
 
 from kio.index import load_request_schema, load_response_schema
 
-__all__ = ["Field", "Struct", "request_struct", "response_struct"]
+__all__ = ["FIXED_SIZE_CODES", "Field", "Struct", "request_struct", "response_struct"]
 
 # kio reads times as datetime and timedelta; on our side they stay the integers of the wire.
 INTEGERS = {
@@ -22,6 +22,16 @@ INTEGERS = {
     "timedelta_i64": "int64",
     "datetime_i64": "int64",
     "error_code": "int16",
+}
+# In the words of the module struct; only a uuid has a fixed size besides.
+FIXED_SIZE_CODES = {
+    "bool": ">?",
+    "int8": ">b",
+    "int16": ">h",
+    "uint16": ">H",
+    "int32": ">i",
+    "int64": ">q",
+    "float64": ">d",
 }
 ZERO = {"string": "", "bytes": b"", "records": None, "bool": False, "uuid": None, "float64": 0.0}
 

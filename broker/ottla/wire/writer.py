@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ottla.wire.schema import Field, Struct
+from ottla.wire.schema import FIXED_SIZE_CODES, Field, Struct
 
 __all__ = ["array_head", "text", "uvarint", "writer_of"]
 
@@ -130,14 +130,5 @@ def _legacy(pack_size: Callable[[int], bytes]) -> Write:
     return write
 
 
-PRIMITIVES: dict[str, Write] = {
-    "bool": _fixed(">?"),
-    "int8": _fixed(">b"),
-    "int16": _fixed(">h"),
-    "uint16": _fixed(">H"),
-    "int32": _fixed(">i"),
-    "int64": _fixed(">q"),
-    "float64": _fixed(">d"),
-    "uuid": _uuid,
-}
+PRIMITIVES: dict[str, Write] = {**{kind: _fixed(code) for kind, code in FIXED_SIZE_CODES.items()}, "uuid": _uuid}
 LEGACY: dict[str, Write] = {"string": _legacy(INT16), "bytes": _legacy(INT32), "records": _legacy(INT32)}

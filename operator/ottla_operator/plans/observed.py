@@ -7,12 +7,13 @@ import msgspec
 
 from ottla_operator.plans.layout import Record
 from ottla_operator.plans.obstacle import Obstacle
+from ottla_operator.plans.pod_obstacle import pod_obstacle
 from ottla_operator.resources.labels import CLUSTER_ID, CONFIG_HASH, FIRST_NODE_ID, POOL, ZONE
 
 __all__ = ["ObservedPod", "ObservedSet", "pod_of", "record_of_claim", "record_of_set", "set_of"]
 
 Object = Mapping[str, Any]
-IMAGE_REASONS = {"ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError"}
+ROOM = "give its zone a node with room, CPU, memory and a volume, or ask for less in spec.pools"
 
 
 class ObservedSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,28 +71,20 @@ def pod_of(body: Object) -> ObservedPod | None:
         host=status.get("hostIP", ""),
         config_hash=metadata.get("annotations", {}).get(CONFIG_HASH, ""),
         image=body["spec"]["containers"][0]["image"],
-        obstacle=_obstacle(metadata["name"], conditions, status),
+        obstacle=_obstacle(body),
     )
 
 
-def _obstacle(pod: str, conditions: Mapping[str, Object], status: Object) -> Obstacle | None:
-    scheduled = conditions.get("PodScheduled", {})
-    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
-        room = "give its zone a node with room, CPU, memory and a volume, or ask for less in spec.pools"
-        return Obstacle("Unschedulable", f"pod {pod} finds no place ({scheduled.get('message', '')}); {room}")
+def _obstacle(body: Object) -> Obstacle | None:
+    return pod_obstacle(body, room=ROOM) or _crash(body["metadata"]["name"], body.get("status", {}))
+
+
+def _crash(pod: str, status: Object) -> Obstacle | None:
     for container in status.get("containerStatuses", ()):
-        waiting = container.get("state", {}).get("waiting", {})
-        reason, message = waiting.get("reason", ""), waiting.get("message", "")
-        if reason in IMAGE_REASONS:
-            step = "make it available to the nodes, or set spec.image"
-            image = container["image"]
-            return Obstacle("ImageMissing", f"pod {pod} cannot get image {image} ({reason}: {message}); {step}")
-        if reason == "CrashLoopBackOff":
+        if container.get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff":
             ended = container.get("lastState", {}).get("terminated", {})
             said = (ended.get("message") or f"code {ended.get('exitCode')}").strip().splitlines()[-1]
             return Obstacle("NodeCrashes", f"pod {pod} ends again and again: {said}; see `kubectl logs {pod}`")
-        if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
-            return Obstacle("ContainerNotStarted", f"pod {pod}: {reason}: {message}")
     return None
 
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
-from ottla_operator.plans.observed import IMAGE_REASONS
 from ottla_operator.plans.obstacle import Obstacle
+from ottla_operator.plans.pod_obstacle import pod_obstacle
 from ottla_operator.resources.labels import ATTEMPT
 
 __all__ = ["DriverState", "ObservedDriver", "driver_of", "executors_obstacle", "executors_running", "last_words"]
 
 Object = Mapping[str, Any]
+ROOM = "give it a node with room and its volume, or ask for less in spec.driver and spec.executor"
 LAST_LINES_MAX, LAST_WORDS_MAX = 12, 2000
 # Log lines of Spark that tell of its ordinary life, such as how it cleans up after the failure.
 ORDINARY = (" INFO ", " DEBUG ", " TRACE ")
@@ -72,22 +73,7 @@ def _end(status: Object) -> str:
 
 
 def _obstacle(body: Object) -> Obstacle | None:
-    name, status = body["metadata"]["name"], body.get("status", {})
-    conditions = {one["type"]: one for one in status.get("conditions", ())}
-    scheduled = conditions.get("PodScheduled", {})
-    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
-        step = "give it a node with room and its volume, or ask for less in spec.driver and spec.executor"
-        return Obstacle("Unschedulable", f"pod {name} finds no place ({scheduled.get('message', '')}); {step}")
-    for container in status.get("containerStatuses", ()):
-        waiting = container.get("state", {}).get("waiting", {})
-        reason, message = waiting.get("reason", ""), waiting.get("message", "")
-        if reason in IMAGE_REASONS:
-            step = "make it available to the nodes, or set spec.image"
-            image = container["image"]
-            return Obstacle("ImageMissing", f"pod {name} cannot get image {image} ({reason}: {message}); {step}")
-        if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
-            return Obstacle("ContainerNotStarted", f"pod {name}: {reason}: {message}")
-    return None
+    return pod_obstacle(body, room=ROOM)
 
 
 def executors_running(pods: Iterable[Object]) -> int:

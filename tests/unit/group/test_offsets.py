@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ottla.coordination.partitioning import partition_of
 from ottla.group.classic import ClassicGroup, Rules
 from ottla.group.offset_records import CommittedOffset, offset_key, offset_value
 from ottla.group.offsets import GroupOffsets
-from ottla.group.partitioning import partition_of
 from ottla.group.records import replay
 from support.classic_groups import Stage, subscription
 

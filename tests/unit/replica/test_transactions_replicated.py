@@ -1,12 +1,13 @@
 """Transactions on a leader and its followers: the same is stable and aborted on all, also after another one leads."""
 
-import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 from ottla.replica.partition import Partition
 from ottla.wire.markers import Marker
 from support.logs import T0, make_batch
-from support.replica_hosts import HostFleet, until
+from support.replica_hosts import HostFleet, run, until
 
 TOPIC = "orders"
 
@@ -24,71 +25,65 @@ def facts(partition: Partition) -> tuple[int, int, list[tuple[int, int]]]:
     return end, partition.high_watermark, list(found.aborted)
 
 
-async def replicas(fleet: HostFleet, *ids: int) -> list[Partition]:
-    found = []
-    for broker_id in ids:
-        partition = fleet.brokers[broker_id].host.find(TOPIC, 0)
-        assert partition is not None
-        found.append(partition)
-    return found
+Test = Callable[[HostFleet, Partition, Partition], Awaitable[None]]
 
 
-def test_followers_know_what_is_stable_and_aborted(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with HostFleet(tmp_path) as fleet:
-            await fleet.join(0, 1)
-            await fleet.create(TOPIC, (0, 1))
-            leader, follower = await replicas(fleet, 0, 1)
-            write(leader)
-            leader.write_marker(Marker(9, 0, 0, False))
-            write(leader, sequence=2)
-            await until(lambda: follower.high_watermark == 5)
-            assert facts(leader) == facts(follower) == (3, 5, [(9, 0)])
-            leader.write_marker(Marker(9, 1, 0, True))
-            await until(lambda: follower.high_watermark == 6)
-            assert facts(leader) == facts(follower) == (6, 6, [(9, 0)])
+@pytest.fixture
+def on_leader_and_follower(tmp_path: Path) -> Callable[[Test], None]:
+    """Runs a test with a topic whose partition broker 0 leads and broker 1 follows."""
 
-    asyncio.run(run())
+    async def prepared(fleet: HostFleet, test: Test) -> None:
+        await fleet.join(0, 1)
+        await fleet.create(TOPIC, (0, 1))
+        await test(fleet, fleet.partition(0, TOPIC), fleet.partition(1, TOPIC))
+
+    return lambda test: run(lambda fleet: prepared(fleet, test), tmp_path)
 
 
-def test_the_next_leader_ends_what_the_last_one_began(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with HostFleet(tmp_path) as fleet:
-            await fleet.join(0, 1)
-            await fleet.create(TOPIC, (0, 1))
-            first, second = await replicas(fleet, 0, 1)
-            write(first)
-            await until(lambda: second.high_watermark == 2)
-            await fleet.elect(TOPIC, 0, leader=1)
-            assert second.log.producers.in_transaction(9, 0), "later batches need no further verification"
-            second.append(make_batch(2, producer=(9, 0, 2), transactional=True), acks_all=False)
-            second.write_marker(Marker(9, 0, 1, False))
-            await until(lambda: first.high_watermark == 5)
-            assert facts(first) == facts(second) == (5, 5, [(9, 0)])
+def test_followers_know_what_is_stable_and_aborted(on_leader_and_follower: Callable[[Test], None]) -> None:
+    async def test(fleet: HostFleet, leader: Partition, follower: Partition) -> None:
+        write(leader)
+        leader.write_marker(Marker(9, 0, 0, False))
+        write(leader, sequence=2)
+        await until(lambda: follower.high_watermark == 5)
+        assert facts(leader) == facts(follower) == (3, 5, [(9, 0)])
+        leader.write_marker(Marker(9, 1, 0, True))
+        await until(lambda: follower.high_watermark == 6)
+        assert facts(leader) == facts(follower) == (6, 6, [(9, 0)])
 
-    asyncio.run(run())
+    on_leader_and_follower(test)
 
 
-def test_what_only_the_last_leader_had_is_taken_back(tmp_path: Path) -> None:
+def test_the_next_leader_ends_what_the_last_one_began(on_leader_and_follower: Callable[[Test], None]) -> None:
+    async def test(fleet: HostFleet, first: Partition, second: Partition) -> None:
+        write(first)
+        await until(lambda: second.high_watermark == 2)
+        await fleet.elect(TOPIC, 0, leader=1)
+        assert second.log.producers.in_transaction(9, 0), "later batches need no further verification"
+        second.append(make_batch(2, producer=(9, 0, 2), transactional=True), acks_all=False)
+        second.write_marker(Marker(9, 0, 1, False))
+        await until(lambda: first.high_watermark == 5)
+        assert facts(first) == facts(second) == (5, 5, [(9, 0)])
+
+    on_leader_and_follower(test)
+
+
+def test_what_only_the_last_leader_had_is_taken_back(on_leader_and_follower: Callable[[Test], None]) -> None:
     """A marker and a new transaction that never reached the follower: cut off, and undecided again."""
 
-    async def run() -> None:
-        async with HostFleet(tmp_path) as fleet:
-            await fleet.join(0, 1)
-            await fleet.create(TOPIC, (0, 1))
-            first, second = await replicas(fleet, 0, 1)
-            write(first)
-            await until(lambda: second.high_watermark == 2)
-            await fleet.leave(1)
-            first.append(make_batch(2, producer=(9, 0, 2), transactional=True), acks_all=False)
-            first.write_marker(Marker(9, 0, 0, False))
-            assert first.log.last_stable_offset == 5 and first.last_stable_offset == 0
-            await fleet.join(1)
-            await fleet.elect(TOPIC, 0, leader=1)
-            (second,) = await replicas(fleet, 1)
-            second.write_marker(Marker(9, 0, 1, True))
-            await until(lambda: first.high_watermark == 3)
-            assert facts(first) == facts(second) == (3, 3, [])
-            assert not len(first.log.active.aborted)
+    async def test(fleet: HostFleet, first: Partition, second: Partition) -> None:
+        write(first)
+        await until(lambda: second.high_watermark == 2)
+        await fleet.leave(1)
+        first.append(make_batch(2, producer=(9, 0, 2), transactional=True), acks_all=False)
+        first.write_marker(Marker(9, 0, 0, False))
+        assert first.log.last_stable_offset == 5 and first.last_stable_offset == 0
+        await fleet.join(1)
+        await fleet.elect(TOPIC, 0, leader=1)
+        second = fleet.partition(1, TOPIC)
+        second.write_marker(Marker(9, 0, 1, True))
+        await until(lambda: first.high_watermark == 3)
+        assert facts(first) == facts(second) == (3, 3, [])
+        assert not len(first.log.active.aborted)
 
-    asyncio.run(run())
+    on_leader_and_follower(test)

@@ -10,9 +10,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from ottla.coordination.loading import Loading
+from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
-from ottla.group.loading import Loading
-from ottla.group.writing import WriteRules
 from ottla.metadata.state import PartitionState
 from ottla.replica.partition import Partition
 from ottla.storage.files import FileCache

@@ -1,4 +1,4 @@
-"""Which partition of the offsets topic keeps a group: Java's String.hashCode, so that Kafka's tools agree. Pure."""
+"""Which partition of its topic keeps a group or a transactional id: Java's String.hashCode, as Kafka's tools. Pure."""
 
 from functools import lru_cache
 
@@ -8,8 +8,8 @@ HASHES_KEPT_MAX = 65_536
 INT_MIN = -(2**31)
 
 
-def partition_of(group_id: str, partitions: int) -> int:
-    return _positive_hash(group_id) % partitions
+def partition_of(key: str, partitions: int) -> int:
+    return _positive_hash(key) % partitions
 
 
 @lru_cache(maxsize=HASHES_KEPT_MAX)

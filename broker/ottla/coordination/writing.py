@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from ottla.coordination.records import Record
 from ottla.errors import Code, KafkaError
-from ottla.group.effects import Record
 from ottla.replica.partition import Partition
 from ottla.storage.verification import Ticket
 from ottla.system import Clock
@@ -32,7 +32,7 @@ ANSWERS = {
 
 
 def answer_code(code: Code) -> Code:
-    """What a client is told when a write to the offsets topic failed so."""
+    """What a client is told when a write to the coordinator's topic failed so."""
     return ANSWERS.get(code, code)
 
 

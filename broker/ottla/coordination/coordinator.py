@@ -1,0 +1,204 @@
+"""A coordinator on this broker: a shard for every partition of its topic that this broker leads."""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Generic, NamedTuple, TypeVar
+
+from ottla.config import BrokerConfig
+from ottla.coordination.internal_topic import InternalTopic
+from ottla.coordination.loading import Loading
+from ottla.coordination.partitioning import partition_of
+from ottla.coordination.shard import CoordinatorShard
+from ottla.errors import Code, KafkaError
+from ottla.metadata.active import Controller
+from ottla.metadata.changes import Changes
+from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.image import Image
+from ottla.replica.host import ReplicaHost
+from ottla.replica.partition import Partition
+from ottla.replica.settings import LiveSettings
+from ottla.system import System
+
+__all__ = ["Coordinator", "Surroundings"]
+
+log = logging.getLogger("ottla.coordination")
+
+NOBODY = -1
+CHECK_SECONDS_MAX = 365 * 86_400.0
+
+Kept = TypeVar("Kept", bound=CoordinatorShard)
+
+
+class Surroundings(NamedTuple):
+    """The parts of a broker that its coordinators work with."""
+
+    config: BrokerConfig
+    settings: LiveSettings
+    system: System
+    feed: MetadataFeed
+    replicas: ReplicaHost
+    controller: Controller
+
+
+class Coordinator(ABC, Generic[Kept]):
+    def __init__(self, topic: InternalTopic, around: Surroundings) -> None:
+        self._topic = topic
+        self._settings = around.settings
+        self._system = around.system
+        self._feed = around.feed
+        self._replicas = around.replicas
+        self._shards: dict[int, Kept] = {}
+        self._partitions = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.Task[None] | None = None
+        self._look_again = False
+        self._stopped = False
+        self.skipped_records = 0
+        """Of all that were loaded: those that could not be read."""
+
+    # what it coordinates
+
+    @abstractmethod
+    def _new_shard(self, partition: Partition) -> Kept: ...
+
+    @abstractmethod
+    def _loading(self, shard: Kept) -> Loading: ...
+
+    @abstractmethod
+    def _upkeep(self) -> Iterable[Coroutine[None, None, None]]:
+        """What goes on beside requests, until the coordinator is stopped."""
+
+    # looking up
+
+    @property
+    def shards(self) -> list[Kept]:
+        return list(self._shards.values())
+
+    def shard_of(self, key: str) -> Kept:
+        """Who keeps this group or transactional id. KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
+        shard = self._shards.get(partition_of(key, self._partitions)) if self._partitions else None
+        if shard is None or shard.loading or not shard.leads:
+            raise self._absence(key)
+        return shard
+
+    def _absence(self, key: str) -> KafkaError:
+        """A broker that will be the coordinator in a moment says so: clients then need not look for it again."""
+        will_lead = self.leader(key) == self._replicas.node_id
+        return KafkaError(Code.coordinator_load_in_progress if will_lead else Code.not_coordinator)
+
+    async def leader_of(self, key: str) -> int:
+        """The broker that coordinates this key, or -1 while there is none. The topic is made if it must be."""
+        if self._topic.name not in self._feed.image.topics:
+            await self._topic.make(self._feed.image)
+        while self._looking is not None:
+            await asyncio.wait([self._looking])  # so that a client need not come twice
+        return self.leader(key)
+
+    def leader(self, key: str) -> int:
+        topic = self._feed.image.topics.get(self._topic.name)
+        if topic is None:
+            return NOBODY
+        return topic.partitions[partition_of(key, len(topic.partitions))].leader
+
+    def _ready(self) -> list[Kept]:
+        return [shard for shard in self._shards.values() if shard.leads and not shard.loading]
+
+    # following the image
+
+    def start(self) -> None:
+        self._feed.subscribe(self._image_moved)
+        self._look()
+        for task in self._upkeep():
+            self._keep(asyncio.ensure_future(task))
+
+    async def stop(self) -> None:
+        self._stopped = True
+        for shard in self._shards.values():
+            shard.unload()
+        self._shards.clear()
+        tasks = [*self._tasks, *([self._looking] if self._looking else ())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _image_moved(self, old: Image, new: Image, changes: Changes) -> None:
+        name = self._topic.name
+        topic = new.topics.get(name)
+        if (topic is not None and topic.id in changes.partitions) or name in changes.deleted.values():
+            self._look()
+
+    def _look(self) -> None:
+        """Once the replicas have taken the roles that the image gives."""
+        self._look_again = True
+        if self._looking is None and not self._stopped:
+            self._looking = asyncio.ensure_future(self._follow_roles())
+
+    async def _follow_roles(self) -> None:
+        try:
+            while self._look_again:
+                self._look_again = False
+                await self._replicas.settled()
+                self._reconcile()
+        finally:
+            self._looking = None
+
+    def _reconcile(self) -> None:
+        topic = self._replicas.image.topics.get(self._topic.name)
+        self._partitions = len(topic.partitions) if topic is not None else 0
+        for index, shard in list(self._shards.items()):
+            if not shard.leads:
+                del self._shards[index]
+                shard.unload()
+                if shard.count:
+                    log.info("%s: another broker coordinates its %d %s", shard, shard.count, shard.holds)
+        for index in range(self._partitions):
+            partition = self._replicas.find(self._topic.name, index)
+            if partition is not None and partition.is_leader and index not in self._shards:
+                self._begin(index, partition)
+
+    def _begin(self, index: int, partition: Partition) -> None:
+        shard = self._shards[index] = self._new_shard(partition)
+        if partition.log.end_offset == partition.log.start_offset:
+            shard.loaded()
+        else:
+            self._keep(asyncio.ensure_future(self._load(index, shard)))
+
+    def _keep(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _load(self, index: int, shard: Kept) -> None:
+        loading = self._loading(shard)
+        begun = self._system.clock.monotonic()
+        try:
+            complete = await loading.run()
+        except KafkaError as error:
+            log.error("%s cannot be loaded: %s", shard, error)
+            return
+        self.skipped_records += loading.skipped
+        if complete and self._shards.get(index) is shard:
+            shard.loaded()
+            took_ms = (self._system.clock.monotonic() - begun) * 1000
+            counts = (shard.count, shard.holds, loading.records)
+            log.info("%s: %d %s loaded from %d records in %.0f ms", shard, *counts, took_ms)
+
+    # upkeep
+
+    async def _pause(self, setting: str) -> None:
+        await asyncio.sleep(min(self._settings.broker(setting) / 1000, CHECK_SECONDS_MAX))
+
+    async def _expire_every(self, setting: str, expire: Callable[[Kept], int], what: str) -> None:
+        """`expire` returns how many have gone, or raises KafkaError when none can go now."""
+        while True:
+            await self._pause(setting)
+            for shard in self._ready():
+                try:
+                    count = expire(shard)
+                except KafkaError as error:
+                    log.warning("%s: expired %s stay for now: %s", shard, what, error)
+                else:
+                    if count:
+                        log.info("%s: %d %s expired", shard, count, what)
+                await asyncio.sleep(0)

@@ -1,0 +1,54 @@
+"""A topic that a coordinator keeps its state in: made when the first client asks for that coordinator."""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from ottla.config import BrokerConfig
+from ottla.errors import Code, KafkaError
+from ottla.metadata.active import Controller
+from ottla.metadata.commands import CreateTopics, NewTopic
+from ottla.metadata.image import Image
+from ottla.replica.settings import LiveSettings
+
+__all__ = ["InternalTopic"]
+
+log = logging.getLogger("ottla.coordination")
+
+
+class InternalTopic(ABC):
+    name: ClassVar[str]
+    partitions_setting: ClassVar[str]
+    factor_setting: ClassVar[str]
+
+    def __init__(self, *, config: BrokerConfig, settings: LiveSettings, controller: Controller) -> None:
+        self._config = config
+        self._settings = settings
+        self._controller = controller
+        self._making = asyncio.Lock()
+
+    async def make(self, image: Image) -> None:
+        """KafkaError when it cannot be made; no error when it exists."""
+        async with self._making:
+            (outcome,) = await self._controller.submit(CreateTopics([self._topic(image)]))
+        if not outcome.ok and outcome.code is not Code.topic_already_exists:
+            log.warning("%s cannot be made: %s", self.name, outcome.message)
+            raise KafkaError(outcome.code, outcome.message)
+
+    def _topic(self, image: Image) -> NewTopic:
+        factor = self._limited(self.factor_setting, most=len(image.brokers))
+        return NewTopic(
+            self.name,
+            partitions=self._settings.broker(self.partitions_setting),
+            replication_factor=factor,
+            configs=self._configs(factor),
+        )
+
+    @abstractmethod
+    def _configs(self, factor: int) -> list[tuple[str, str]]: ...
+
+    def _limited(self, setting: str, *, most: int) -> int:
+        """What was set is meant, as in Kafka. A default shrinks to what there is, so that one broker alone works."""
+        wanted = int(self._settings.broker(setting))
+        return wanted if setting in self._config.explicit else min(wanted, most)

@@ -1,0 +1,85 @@
+"""Reading a shard's log from its beginning, when this broker begins to lead it."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ottla.coordination.records import UNREADABLE, UnknownType
+from ottla.coordination.shard import CoordinatorShard
+from ottla.errors import KafkaError
+from ottla.wire import batch as batches
+from ottla.wire import records
+from ottla.wire.batch import Batch
+
+__all__ = ["Loading"]
+
+log = logging.getLogger("ottla.coordination")
+
+BYTES_PER_TURN_MAX = 256 * 1024  # read and put in force before others on the loop get their turn
+TOLD_PER_SHARD_MAX = 10  # lines in the log about records that cannot be read
+
+Replay = Callable[[memoryview, memoryview | None], None]
+
+
+class Loading:
+    """One attempt. `skipped`: records that could not be read; they are told of and left out."""
+
+    def __init__(self, shard: CoordinatorShard, *, read_bytes_max: int) -> None:
+        self._shard = shard
+        self._read_bytes_max = min(read_bytes_max, BYTES_PER_TURN_MAX)
+        self.records = 0
+        self.skipped = 0
+
+    async def run(self) -> bool:
+        """False when this broker stopped leading meanwhile."""
+        partition = self._shard.partition
+        position, end = partition.log.start_offset, partition.log.end_offset
+        while position < end:
+            data = await self._read(position, end)
+            if not self._shard.leads:
+                return False
+            if not data:
+                break
+            for batch in batches.iterate(data):
+                if batch.last_offset >= position:
+                    self.replay_batch(batch)
+                    position = batch.last_offset + 1
+            await asyncio.sleep(0)
+        return self._shard.leads
+
+    async def _read(self, position: int, end: int) -> bytes:
+        partition, size = self._shard.partition, self._read_bytes_max
+        data = partition.read(start=position, end=end, size_bytes_max=size, whole_first=True)
+        if data is None:
+            data = await partition.read_cold(start=position, end=end, size_bytes_max=size, whole_first=True)
+        return data
+
+    def replay_batch(self, batch: Batch) -> None:
+        if not batch.is_control:
+            self.replay_records(batch, self._shard.replay)
+
+    def replay_records(self, batch: Batch, replay: Replay) -> None:
+        try:
+            for record in records.iterate(batch):
+                self._replay(record, replay)
+        except KafkaError as error:
+            self._skip(batch.base_offset, error)
+
+    def _replay(self, record: records.Record, replay: Replay) -> None:
+        self.records += 1
+        if record.key is None:
+            self._skip(record.offset, ValueError("it has no key"))
+            return
+        self._shard.replayed_offset = record.offset
+        try:
+            value = None if record.value is None else memoryview(record.value)
+            replay(memoryview(record.key), value)
+        except UnknownType as error:
+            log.debug("%s: record %d left out: %s", self._shard, record.offset, error)
+        except UNREADABLE as error:
+            self._skip(record.offset, error)
+
+    def _skip(self, offset: int, error: Exception) -> None:
+        self.skipped += 1
+        if self.skipped <= TOLD_PER_SHARD_MAX:
+            log.error("%s: the record at offset %d cannot be read and is left out: %s", self._shard, offset, error)

@@ -1,0 +1,133 @@
+"""A partition's log and the disk below it: reads, flushes, deletions, and what happens when the disk fails."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
+
+from ottla.errors import Code, KafkaError
+from ottla.storage.log import Log, Slice
+from ottla.system import System
+
+__all__ = ["Stored"]
+
+Found = TypeVar("Found")
+
+
+class Stored(ABC):
+    def __init__(self, topic: str, index: int, log: Log, *, system: System) -> None:
+        self.topic = topic
+        self.index = index
+        self.log = log
+        self._system = system
+        self._flush_task: asyncio.Task[None] | None = None
+        self._sealing: asyncio.Future[int] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    def disk_failed(self, error: OSError) -> KafkaError:
+        """Takes the log dir offline; what to tell whoever asked."""
+        self._take_offline(error)
+        return KafkaError(Code.kafka_storage_error, f"{self}: {error}")
+
+    @abstractmethod
+    def _take_offline(self, error: OSError) -> None: ...
+
+    @abstractmethod
+    def _flushed(self, end: int) -> None:
+        """Everything below `end` is on the disk."""
+
+    @abstractmethod
+    def _flush_ended(self, *, failed: bool) -> None:
+        """What was to be flushed is on the disk, or never will be."""
+
+    @abstractmethod
+    def start_moved(self) -> None:
+        """The log begins later than before."""
+
+    # durability
+
+    @property
+    def durable_end(self) -> int:
+        """How much of the log a follower may promise to have."""
+        return self.log.end_offset if self._flush_task is None else self.log.flushed_offset
+
+    # durability
+
+    def flush_soon(self) -> None:
+        """Bring the log to the disk; appends that arrive meanwhile share the next round."""
+        if self._flush_task is None:
+            self._flush_task = asyncio.ensure_future(self._flush())
+
+    async def _flush(self) -> None:
+        failed = False
+        try:
+            if self._sealing is not None:
+                await asyncio.wait([self._sealing])
+            while self.log.flushed_offset < self.log.end_offset:
+                self._flushed(await self._system.threads.run(self.log.flush))
+        except OSError as error:
+            failed = True
+            self._take_offline(error)
+        finally:
+            self._flush_task = None
+            self._flush_ended(failed=failed)
+
+    async def flush_sealed(self) -> None:
+        """Bring the segments behind the active one to the disk, so that a restart after a crash need not scan them."""
+        if self._flush_task is not None or self.log.flushed_offset >= self.log.active.base_offset:
+            return
+        self._sealing = self._system.threads.run(self.log.flush_sealed)
+        try:
+            await self._sealing
+        except OSError as error:
+            self._take_offline(error)
+        finally:
+            self._sealing = None
+
+    # deleting
+
+    def delete_before(self, offset: int) -> None:
+        """DeleteRecords: the log begins at `offset` from now on, and soon on the followers too."""
+        try:
+            self.log.advance_start(offset)
+        except OSError as error:
+            raise self.disk_failed(error) from error
+        self.start_moved()
+
+    # reading
+
+    def read(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes | None:
+        """Whole batches from `start`, or None when they must be read with `read_cold`."""
+        try:
+            return self.log.read(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+        except OSError as error:
+            raise self.disk_failed(error) from error
+
+    async def read_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes:
+        def read() -> bytes:
+            return self.log.read_cold(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+
+        return await self._in_thread(read)
+
+    def read_slice(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice | None:
+        """The same with the aborted transactions among them."""
+        try:
+            return self.log.read_slice(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+        except OSError as error:
+            raise self.disk_failed(error) from error
+
+    async def read_slice_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice:
+        def read() -> Slice:
+            return self.log.read_slice_cold(
+                start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first
+            )
+
+        return await self._in_thread(read)
+
+    async def _in_thread(self, read: Callable[[], Found]) -> Found:
+        try:
+            return await self._system.threads.run(read)
+        except OSError as error:
+            raise self.disk_failed(error) from error

@@ -1,0 +1,34 @@
+"""Why a pod does not start, whatever it was made for. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ottla_operator.plans.obstacle import Obstacle
+
+__all__ = ["pod_obstacle"]
+
+Object = Mapping[str, Any]
+IMAGE_REASONS = {"ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError"}
+NOT_STARTED_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+
+
+def pod_obstacle(body: Object, *, room: str) -> Obstacle | None:
+    """`room` says what to do when it finds no place."""
+    name, status = body["metadata"]["name"], body.get("status", {})
+    conditions = {one["type"]: one for one in status.get("conditions", ())}
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+        return Obstacle("Unschedulable", f"pod {name} finds no place ({scheduled.get('message', '')}); {room}")
+    containers = (_container_obstacle(name, container) for container in status.get("containerStatuses", ()))
+    return next((obstacle for obstacle in containers if obstacle is not None), None)
+
+
+def _container_obstacle(pod: str, container: Object) -> Obstacle | None:
+    waiting = container.get("state", {}).get("waiting", {})
+    reason, message = waiting.get("reason", ""), waiting.get("message", "")
+    if reason in IMAGE_REASONS:
+        image, step = container["image"], "make it available to the nodes, or set spec.image"
+        return Obstacle("ImageMissing", f"pod {pod} cannot get image {image} ({reason}: {message}); {step}")
+    if reason in NOT_STARTED_REASONS:
+        return Obstacle("ContainerNotStarted", f"pod {pod}: {reason}: {message}")
+    return None
