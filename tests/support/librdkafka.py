@@ -107,9 +107,9 @@ def read_to_end(consumer: Consumer) -> list[Message]:
     raise AssertionError(f"no end of partition within {DEADLINE_S} s after {len(messages)} records")
 
 
-def watermarks(bootstrap: str, topic: str, partition: int = 0) -> tuple[int, int]:
+def watermarks(bootstrap: str, topic: str, partition: int = 0, **settings: Any) -> tuple[int, int]:
     """Earliest and end offset; asks again while a broker that just started does not lead the partition yet."""
-    consumer = make_consumer(bootstrap)
+    consumer = make_consumer(bootstrap, **settings)
     deadline = time.monotonic() + DEADLINE_S
     try:
         while True:

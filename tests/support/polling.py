@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from support.history import Read
 from support.java import program_command
+from support.librdkafka import dotted
 from support.steady import IMPATIENT_LIBRDKAFKA, PADDING, Silence
 from support.waiting import eventually
 
@@ -41,15 +42,15 @@ class PollingConsumer(ABC):
 
 
 class PollingLibrdkafka(PollingConsumer):
-    def __init__(self, bootstrap: str, topic: str, *, partitions: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, *, partitions: int, **settings: str) -> None:
+        """Names of settings have underscores for dots."""
         super().__init__()
         # A reset would hide a loss: it is an error here.
         group = {"group.id": "none", "enable.auto.commit": False, "auto.offset.reset": "error"}
         quick = {**IMPATIENT_LIBRDKAFKA, "fetch.wait.max.ms": 50, "topic.metadata.refresh.interval.ms": 5000}
         del quick["request.timeout.ms"]  # of producers only
-        self._consumer = Consumer(
-            {"bootstrap.servers": bootstrap, "check.crcs": True, "log_level": 0, **group, **quick}
-        )
+        own = {"bootstrap.servers": bootstrap, "check.crcs": True, "log_level": 0}
+        self._consumer = Consumer({**own, **group, **quick, **dotted(settings)})
         self._consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

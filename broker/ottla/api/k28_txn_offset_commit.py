@@ -16,7 +16,11 @@ from ottla.storage.verification import Ticket
 from ottla.txn.verifying import Asked
 
 ADDS_SINCE, ABORTABLE_SINCE = 5, 4
-ANSWERS = {Code.not_enough_replicas: Code.coordinator_load_in_progress}
+# Clients know no others here: a stranger would end the producer, not the transaction.
+ANSWERS = {
+    Code.not_enough_replicas: Code.coordinator_load_in_progress,
+    Code.stale_member_epoch: Code.illegal_generation,
+}
 
 
 @api(key=28, versions=(0, 5))
@@ -66,7 +70,7 @@ def _sorted_out(request: Any, call: Call) -> tuple[list[Pending], dict[tuple[str
 
 async def _commit(request: Any, entries: list[Pending], call: Call) -> None:
     shard = call.node.groups.shard_of(request.group_id)
-    _check_member(shard, request)
+    _check_member(shard, request, call.version)
     ticket = await _verified(shard, request, call)
     if not shard.leads:
         raise KafkaError(Code.not_coordinator)
@@ -74,7 +78,7 @@ async def _commit(request: Any, entries: list[Pending], call: Call) -> None:
     await shard.until_committed(shard.commit_in_transaction(request.group_id, session, entries, ticket))
 
 
-def _check_member(shard: Shard, request: Any) -> None:
+def _check_member(shard: Shard, request: Any, version: int) -> None:
     """A producer from before KIP-447 does not say on whose behalf it commits."""
     group = shard.groups.get(request.group_id)
     says_who = request.generation_id >= 0 or request.member_id or request.group_instance_id is not None
@@ -86,7 +90,8 @@ def _check_member(shard: Shard, request: Any) -> None:
             member_id=request.member_id,
             instance_id=request.group_instance_id,
             generation=request.generation_id,
-            version=0,
+            version=version,
+            transactional=True,
         )
         group.committed(request.member_id, shard.clock.monotonic())
 

@@ -166,7 +166,9 @@ class ClassicGroup:
 
     # offsets
 
-    def check_commit(self, *, member_id: str, instance_id: str | None, generation: int, version: int) -> None:
+    def check_commit(
+        self, *, member_id: str, instance_id: str | None, generation: int, version: int, transactional: bool = False
+    ) -> None:
         if generation < 0 and self.current is State.EMPTY:
             return  # an administrator, or a consumer that assigns itself
         if generation < 0 and not member_id and instance_id is None:
@@ -174,7 +176,7 @@ class ClassicGroup:
         self.check_member(member_id, instance_id)
         if generation != self.generation:
             raise KafkaError(Code.illegal_generation)
-        if self.current is State.COMPLETING:
+        if self.current is State.COMPLETING and not transactional:
             raise KafkaError(Code.rebalance_in_progress)
 
     def check_fetch(self, *, member_id: str | None, member_epoch: int) -> None:

@@ -110,12 +110,17 @@ class ConsumerGroup:
     def check_offset_delete(self) -> None:
         """Always possible; topics that are subscribed to are refused one by one."""
 
-    def check_commit(self, *, member_id: str, instance_id: str | None, generation: int, version: int) -> None:
-        """Without members anybody may commit: an administrator, or a consumer that assigns itself."""
+    def check_commit(
+        self, *, member_id: str, instance_id: str | None, generation: int, version: int, transactional: bool = False
+    ) -> None:
+        """Without members anybody may commit: an administrator, or a consumer that assigns itself.
+
+        `version` is OffsetCommit's: in a transaction every version tells epochs.
+        """
         if generation < 0 and not self.log.members:
             return
         member = self.member(member_id)
-        if not member.uses_classic and version < OFFSET_COMMIT_WITH_EPOCHS:
+        if not transactional and not member.uses_classic and version < OFFSET_COMMIT_WITH_EPOCHS:
             raise KafkaError(
                 Code.unsupported_version,
                 "OffsetCommit version 9 or above must be used by members using the modern group protocol",

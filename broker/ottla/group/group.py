@@ -42,7 +42,9 @@ class Group(Protocol):
     def is_subscribed(self, topic: str) -> bool:
         """Whether members consume this topic: then its offsets do not expire and OffsetDelete is refused."""
 
-    def check_commit(self, *, member_id: str, instance_id: str | None, generation: int, version: int) -> None:
+    def check_commit(
+        self, *, member_id: str, instance_id: str | None, generation: int, version: int, transactional: bool = False
+    ) -> None:
         """Whether this member may commit in this generation (or member epoch). `version` is OffsetCommit's."""
 
     def check_fetch(self, *, member_id: str | None, member_epoch: int) -> None:

@@ -127,6 +127,9 @@ def test_who_may_commit() -> None:
     stage.join("again", member)
     assert stage.group.state == "CompletingRebalance"
     assert commit(stage, member, 2) is Code.rebalance_in_progress
+    told = {"member_id": member, "instance_id": None, "version": 5, "transactional": True}
+    assert refused(lambda: stage.group.check_commit(generation=2, **told)) is Code.none, "as Kafka has it"
+    assert refused(lambda: stage.group.check_commit(generation=1, **told)) is Code.illegal_generation
 
 
 def test_topics_that_members_consume_are_known() -> None:

@@ -199,6 +199,15 @@ def test_commits_and_fetches_go_by_the_member_epoch() -> None:
     assert refusal(lambda: group.check_fetch(member_id="b", member_epoch=0)) is Code.unknown_member_id
 
 
+def test_commits_in_a_transaction_tell_the_epoch_in_every_version() -> None:
+    """Java's exactly-once loops in groups of KIP-848: TxnOffsetCommit's version says nothing about OffsetCommit's."""
+    shard = LittleShard({"t": 1})
+    Client(shard, "a", ["t"]).beat()
+    told = {"member_id": "a", "instance_id": None, "version": 5, "transactional": True}
+    shard.group.check_commit(generation=1, **told)
+    assert refusal(lambda: shard.group.check_commit(generation=0, **told)) is Code.stale_member_epoch
+
+
 # -- leaving, and time
 
 

@@ -1,0 +1,115 @@
+"""A copier (of Java or librdkafka) in a process that can be killed, and that is started again when it gave up."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.copy_history import Outcome
+from support.java import program_command
+
+STOP_S = 60.0
+GAVE_UP = 3
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """From one topic to another. `kind` is java or librdkafka; totals go to a partition of their own."""
+
+    kind: str
+    bootstrap: str
+    source: str
+    target: str
+    totals: int
+    protocol: str
+
+    @property
+    def group(self) -> str:
+        return f"of-{self.target}"
+
+
+class CopierProcess:
+    """One transactional id through all its lives. `outcomes` tells of every attempt how it ended."""
+
+    def __init__(self, pipeline: Pipeline, folder: Path, number: int) -> None:
+        self.name, self.group = f"{pipeline.target}-{number}", pipeline.group
+        self.log_path = folder / f"{self.name}.log"
+        self.outcomes: dict[str, Outcome] = {}
+        self.errors: list[str] = []
+        self._pipeline, self._lives = pipeline, 0
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def committed(self) -> int:
+        return sum(outcome is Outcome.COMMITTED for outcome in self.outcomes.values())
+
+    def start(self, *, transaction_timeout_ms: int) -> None:
+        self._lives += 1
+        self._timeout_ms = transaction_timeout_ms
+        told = self._pipeline
+        topics = [told.bootstrap, told.source, told.target, str(told.totals), told.group]
+        arguments = [*topics, self.name, f"{self.name}.{self._lives}", str(transaction_timeout_ms), told.protocol]
+        own = [sys.executable, "-m", "support.copier", *arguments]
+        command = program_command("TransactionalCopier", *arguments) if told.kind == "java" else own
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        pipe = subprocess.PIPE
+        with open(self.log_path, "ab") as log:
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True, env=environment)
+        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader.start()
+
+    def kill(self) -> None:
+        """kill -9; what it printed before is still heard."""
+        assert self._process is not None
+        self._process.kill()
+        self._ended()
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def tend(self) -> None:
+        """One that gave up begins another life, as a supervisor would have it."""
+        assert self._process is not None
+        if self._process.poll() is not None:
+            code = self._ended()
+            assert code == GAVE_UP, f"{self.name} ended with {code}: {self.errors[-3:]}"
+            self.start(transaction_timeout_ms=self._timeout_ms)
+
+    def finish(self) -> None:
+        """Ends after the transaction that is under way."""
+        assert self._process is not None and self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait(STOP_S)
+        self._ended()
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._ended()
+
+    def _ended(self) -> int:
+        assert self._process is not None
+        code = self._process.wait()
+        self._reader.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+        return code
+
+    def _read(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            what, _, rest = line.rstrip("\n").partition(" ")
+            if what == "begin":
+                self.outcomes[rest] = Outcome.OPEN
+            elif what in ("commit", "abort"):
+                self.outcomes[rest] = Outcome(what)
+            else:
+                self.errors.append(line.rstrip("\n"))
