@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
 from ottla.config import BrokerConfig
 from ottla.errors import Code, KafkaError
@@ -22,11 +23,13 @@ from ottla.replica.settings import LiveSettings
 from ottla.system import System
 from ottla.wire.markers import Marker
 
-__all__ = ["GroupCoordinator"]
+__all__ = ["GroupCoordinator", "initial_delay_ms"]
 
 log = logging.getLogger("ottla.group")
 
 NOBODY = -1
+INITIAL_DELAY = "group.initial.rebalance.delay.ms"
+UNSET_INITIAL_DELAY_MS = 1000
 CHECK_SECONDS_MAX = 365 * 86_400.0
 
 
@@ -41,6 +44,7 @@ class GroupCoordinator:
         replicas: ReplicaHost,
         controller: Controller,
     ) -> None:
+        self._config = config
         self._settings = settings
         self._system = system
         self._feed = feed
@@ -195,7 +199,7 @@ class GroupCoordinator:
         return Rules(
             new_id=lambda: str(self._system.new_uuid()),
             wall_ms=self._system.clock.wall_ms,
-            initial_delay_ms=self._settings.broker("group.initial.rebalance.delay.ms"),
+            initial_delay_ms=initial_delay_ms(self._settings.broker(INITIAL_DELAY), self._config.explicit),
             members_max=self._settings.broker("group.max.size"),
         )
 
@@ -242,3 +246,8 @@ class GroupCoordinator:
         else:
             if count:
                 log.info("%s: %d offsets expired", shard, count)
+
+
+def initial_delay_ms(wanted_ms: int, explicit: Mapping[str, str]) -> int:
+    """What was set is meant, as in Kafka. Otherwise a shorter one, put off likewise while members keep coming."""
+    return wanted_ms if INITIAL_DELAY in explicit else min(wanted_ms, UNSET_INITIAL_DELAY_MS)
