@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +28,10 @@ class Context:
         return max(1000, int(count * (QUICK_SHARE if self.quick else 1)) // 1000 * 1000)
 
     @contextmanager
-    def broker(self) -> Iterator[BrokerProcess]:
+    def broker(self, settings: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
         """Started, on an empty folder that is removed afterwards."""
         folder = Path(tempfile.mkdtemp(prefix=f"bench-{self.peer}-"))
-        broker = PEERS[self.peer](folder)
+        broker = PEERS[self.peer](folder, settings=settings)
         try:
             broker.start()
             yield broker

@@ -40,7 +40,7 @@ def print_last_line(rows: list[Row], console: Console) -> None:
 def verdict(row: Row) -> str:
     if row.goal is None or not row.judged:
         return ""
-    if row.excused and not row.goal.met(row.ratio):
+    if row.excused and not row.met:
         return "[yellow]client's limit[/yellow]"
     return "[green]ok[/green]" if row.ok else "[red]short[/red]"
 

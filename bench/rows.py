@@ -8,23 +8,22 @@ LIMITED_BY_CLIENT = "client"
 
 @dataclass(frozen=True)
 class Goal:
-    """A bound on ottla/kafka."""
+    """A bound on ottla/kafka, or on Ottla's own figure where the goal does not depend on Kafka's."""
 
     at_least: float | None = None
     at_most: float | None = None
+    on_ratio: bool = True
 
-    def met(self, ratio: float) -> bool:
-        return self.margin(ratio) >= 1
-
-    def margin(self, ratio: float) -> float:
+    def margin(self, figure: float) -> float:
         """How far on the good side: 1 is just met, 2 twice as good as asked."""
         if self.at_least is not None:
-            return ratio / self.at_least
+            return figure / self.at_least
         assert self.at_most is not None
-        return self.at_most / ratio if ratio > 0 else float("inf")
+        return self.at_most / figure if figure > 0 else float("inf")
 
     def __str__(self) -> str:
-        return f">= {self.at_least}" if self.at_least is not None else f"<= {self.at_most}"
+        bound = f">= {self.at_least}" if self.at_least is not None else f"<= {self.at_most}"
+        return bound if self.on_ratio else f"{bound} itself"
 
 
 PRODUCE_RATE = Goal(at_least=1.2)
@@ -36,6 +35,8 @@ START = Goal(at_most=0.25)
 FLEET_CPU_PER_GB = Goal(at_most=0.5)
 FLEET_TAIL_LATENCY = Goal(at_most=0.5)
 FAILOVER = Goal(at_most=0.3)
+JOIN_TIME = Goal(at_most=0.5)
+COMMITS_HELD = Goal(at_least=9900, on_ratio=False)
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,17 @@ class Row:
 
     @property
     def judged(self) -> bool:
-        """Both brokers ran, and there is a goal."""
-        return self.goal is not None and self.kafka > 0 and self.ottla > 0
+        """There is a goal, and those ran whom it compares."""
+        return self.goal is not None and self.ottla > 0 and (self.kafka > 0 or not self.goal.on_ratio)
+
+    @property
+    def margin(self) -> float:
+        assert self.goal is not None
+        return self.goal.margin(self.ratio if self.goal.on_ratio else self.ottla)
+
+    @property
+    def met(self) -> bool:
+        return self.margin >= 1
 
     @property
     def excused(self) -> bool:
@@ -74,7 +84,7 @@ class Row:
 
     @property
     def ok(self) -> bool:
-        return self.goal is None or not self.judged or self.excused or self.goal.met(self.ratio)
+        return not self.judged or self.excused or self.met
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -118,6 +128,10 @@ def _limit_of_median(readings: list[Reading]) -> str:
 
 
 def worst(rows: list[Row]) -> Row | None:
-    """The row farthest on the bad side of its goal, among those where both brokers ran and no client was the limit."""
+    """The row farthest on the bad side of its goal, among those where both brokers ran and no client was the limit.
+
+    A goal without a ratio counts when it is missed: a load that was offered is held, never exceeded.
+    """
     judged = [row for row in rows if row.judged and not row.excused]
-    return min(judged, key=lambda row: row.goal.margin(row.ratio) if row.goal else 0.0, default=None)
+    counted = [row for row in judged if row.goal and (row.goal.on_ratio or not row.met)]
+    return min(counted, key=lambda row: row.margin, default=None)

@@ -4,11 +4,9 @@ v2-4 time of retention · v5 without it (KIP-211) · v6 leader epochs (KIP-320) 
 flexible · v9 member epochs of KIP-848.
 """
 
-from collections.abc import Awaitable
-from functools import partial
 from typing import Any
 
-from ottla.api.call import Answer, Call
+from ottla.api.call import Answer, Call, Deferred
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 from ottla.group.committing import Commit, check_commit
@@ -25,7 +23,7 @@ Results = list[tuple[str, list[tuple[int, int]]]]
 
 
 @api(key=8, versions=(2, 9), readers={8: read_flexible, 9: read_flexible})
-def offset_commit(request: Any, call: Call) -> Answer | Awaitable[Answer]:
+def offset_commit(request: Any, call: Call) -> Answer | Deferred:
     asked = request if isinstance(request, CommitRequest) else _plain(request)
     entries, records, results = _sorted_out(asked, call)
     if not entries:
@@ -35,7 +33,26 @@ def offset_commit(request: Any, call: Call) -> Answer | Awaitable[Answer]:
         check_commit(shard, asked, call.version)
     except KafkaError as error:
         return _reply(call, results, error.code)
-    return Commit(shard, asked.group_id, entries, partial(_reply, call, results)).begin(records)
+    waiting = CommitAnswer(call, results)
+    Commit(shard, asked.group_id, entries, waiting.told).begin(records)
+    return waiting
+
+
+class CommitAnswer(Deferred):
+    __slots__ = ("_call", "_code", "_results")
+
+    def __init__(self, call: Call, results: Results) -> None:
+        super().__init__()
+        self._call = call
+        self._results = results
+        self._code = Code.none
+
+    def told(self, code: Code) -> None:
+        self._code = code
+        self.finish()
+
+    def make(self) -> Answer:
+        return _reply(self._call, self._results, self._code)
 
 
 def _plain(request: Any) -> CommitRequest:

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from ottla.txn.coordinator import TransactionCoordinator
 
 GROUP, TRANSACTION = 0, 1
+NO_TROUBLE = "NONE"  # as Kafka says it where one key is asked for; where there are several it says nothing
 
 
 @api(key=10, versions=(0, 6))
 async def find_coordinator(request: Any, call: Call) -> Answer:
     key_type = request.key_type
     if call.version < 4:
-        return call.reply(**await _coordinator(request.key, key_type, call))
+        found = await _coordinator(request.key, key_type, call)
+        return call.reply(**{**found, "error_message": found["error_message"] or NO_TROUBLE})
     lines = [{"key": key, **await _coordinator(key, key_type, call)} for key in request.coordinator_keys]
     return call.reply(coordinators=lines)
 

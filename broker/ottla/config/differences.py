@@ -11,6 +11,7 @@ OTHER_DEFAULTS = {
     "process.roles": "Kafka insists on it; a fleet of one does both",
     "broker.heartbeat.interval.ms": "a broker that hangs is noticed in three seconds rather than nine",
     "broker.session.timeout.ms": "a broker that hangs is noticed in three seconds rather than nine",
+    "group.initial.rebalance.delay.ms": "a hundred members have their partitions after two seconds rather than six",
     "log.dir": "beside you rather than in /tmp, which loses data on a restart of the machine",
 }
 

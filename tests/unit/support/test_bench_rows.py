@@ -3,6 +3,7 @@
 from bench.rows import Goal, Reading, make_rows, worst
 
 AT_LEAST, AT_MOST = Goal(at_least=1.2), Goal(at_most=0.5)
+HELD = Goal(at_least=9900, on_ratio=False)
 
 
 def readings(name: str, goal: Goal | None, *values: float, limited_by: str = "") -> list[Reading]:
@@ -32,3 +33,12 @@ def test_the_worst_is_farthest_from_its_goal() -> None:
     ottla = [*readings("fast", AT_LEAST, 18), *readings("cpu", AT_MOST, 4), *readings("free", None, 1000)]
     found = worst(make_rows({"kafka": kafka, "ottla": ottla}))
     assert found is not None and found.name == "cpu"
+
+
+def test_a_load_is_held_or_not_whatever_kafka_does() -> None:
+    kafka = readings("load", HELD, 10_000)
+    held = make_rows({"kafka": kafka, "ottla": readings("load", HELD, 9950)})
+    assert held[0].ok and held[0].judged and worst(held) is None
+    short = make_rows({"kafka": readings("load", HELD, 5000), "ottla": readings("load", HELD, 9800)})
+    assert not short[0].ok and worst(short) is short[0]
+    assert not make_rows({"ottla": readings("load", HELD, 9800)})[0].ok

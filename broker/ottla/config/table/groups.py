@@ -27,8 +27,9 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Group protocols offered: classic, consumer, share, streams."),
     broker("group.coordinator.threads", INT, 4, HIGH, valid=at_least(1), effect="none",
            doc="Threads of the coordinator. Here groups are handled on the event loop."),
-    broker("group.initial.rebalance.delay.ms", INT, 3000, MEDIUM,
-           doc="Wait this long for more members before the first rebalance of an empty group."),
+    broker("group.initial.rebalance.delay.ms", INT, 1000, MEDIUM,
+           doc="Wait this long for more members before the first rebalance of an empty group, and again while new ones "
+               "come."),
     broker("group.max.session.timeout.ms", INT, 1_800_000, MEDIUM,
            doc="Longest session a classic member may ask for."),
     broker("group.min.session.timeout.ms", INT, 6000, MEDIUM,
