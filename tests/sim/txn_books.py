@@ -1,6 +1,6 @@
 """What transactional clients tried and were told, and what readers may see of it. Sees everything, touches nothing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sim.invariants import Referee
@@ -48,7 +48,7 @@ class Books:
         if not entry.may_show:
             self.referee.object(f"{value} in {partition} is read as committed, but nobody could commit it")
 
-    def check(self, visible: dict[int, Sequence[Seen]], positions: dict[str, int]) -> None:
+    def check(self, visible: Mapping[int, Sequence[Seen]], positions: Mapping[str, int]) -> None:
         """At the end. `visible`: what the readers see by partition; `positions`: the offset of each copier's group."""
         found: dict[int, list[tuple[int, int]]] = {}
         for partition, rows in visible.items():

@@ -8,7 +8,8 @@ from ottla.errors import Code
 from ottla.group.offsets_topic import OFFSETS_TOPIC
 from sim.txn_books import Books
 from sim.txn_directory import Directory
-from sim.txn_incarnation import INPUT, Flow, Incarnation
+from sim.txn_flow import Flow
+from sim.txn_incarnation import INPUT, Incarnation
 from sim.txn_steps import Steps
 
 __all__ = ["Copier"]

@@ -5,7 +5,7 @@ Seen on the network: orders to write markers, and what is answered. Nothing in t
 """
 
 from collections import Counter
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -108,9 +108,9 @@ class Steps:
             step, node = (Step.CONFIRMED if is_done else Step.ORDERED), self.network.nodes[target]
             self._see(step, node, None, coordinator=source)
 
-    async def answering(self, node: SimNode, api_key: tuple[int, int], question: Coroutine[Any, Any, Any]) -> Any:
+    async def answering(self, node: SimNode, api_key: tuple[int, int], question: Callable[[], Awaitable[Any]]) -> Any:
         """A client's question; its answer may be lost with the coordinator, or be the last thing heard of it."""
-        answer = await question
+        answer = await question()
         if api_key[0] == END_TXN:
             life = node.life
             self._see(Step.ANSWERED, node, None, coordinator=node.id)

@@ -142,8 +142,8 @@ class TransactionTopics(Topics):
         for number in range(self.random.choice(COPIERS)):
             self.copiers.append(Copier(f"copier-{number}", partitions, self.books, steps, world.chance()))
         self.readers = [Reader(index, self.books, steps, world.chance()) for index in range(partitions)]
-        for client in (*self.copiers, *self.readers):
-            self.run(client.run())
+        for running in (*(copier.run() for copier in self.copiers), *(reader.run() for reader in self.readers)):
+            self.run(running)
 
     def move_one(self) -> None:
         """Outputs, or a coordinator."""
