@@ -14,9 +14,11 @@ from random import Random
 
 from ottla.system import Buffer
 
-__all__ = ["MORE", "ROOT", "Crash", "Platter", "SimDisk"]
+__all__ = ["MORE", "ROOT", "Crash", "Platter", "SimDisk", "Wrote"]
 
 ROOT, MORE = "/data", "/more"
+Wrote = Callable[[str, bytes, bool], None]
+"""Told of a path and what is written there: before it is done (False), and after (True)."""
 
 
 class Crash(BaseException):
@@ -109,6 +111,14 @@ class SimDisk:
         self.is_gone = False
         self.crash_in: int | None = None
         self.fail_syncs = False
+        self.watch: Wrote | None = None
+
+    def observed(self, path: str, data: Buffer, *, is_done: bool) -> None:
+        """Whoever watches may end the process here."""
+        if self.watch is not None:
+            self.watch(path, bytes(data), is_done)
+            if self.is_gone:
+                raise Crash
 
     def act(self) -> None:
         """Before every operation that changes something."""
@@ -138,7 +148,7 @@ class SimDisk:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
             self.act()
             self._link(path, Inode(self._now_ms()))
-        return SimFile(self, self._platter.files[path], root=path[: path.index("/", 1)])
+        return SimFile(self, self._platter.files[path], path)
 
     def _link(self, path: str, inode: Inode) -> None:
         self._platter.change([path], lambda files, folders: files.__setitem__(path, inode))
@@ -227,8 +237,9 @@ class SimLock:
 
 
 class SimFile:
-    def __init__(self, disk: SimDisk, inode: Inode, *, root: str) -> None:
-        self._disk, self._inode, self._root = disk, inode, root
+    def __init__(self, disk: SimDisk, inode: Inode, path: str) -> None:
+        self._disk, self._inode, self._path = disk, inode, path
+        self._root = path[: path.index("/", 1)]
 
     def append(self, buffers: Sequence[Buffer]) -> int:
         data = b"".join(buffers)
@@ -237,6 +248,7 @@ class SimFile:
 
     def write_at(self, position: int, data: Buffer) -> None:
         self._disk.act()
+        self._disk.observed(self._path, data, is_done=False)
         size = len(data)
         if self._disk.is_full(self._root):
             data = data[: size // 2]  # as much as there was room for
@@ -248,6 +260,7 @@ class SimFile:
         self._inode.modified_ms = self._disk.now_ms()
         if len(data) < size:
             raise OSError(errno.ENOSPC, "no space left on device")
+        self._disk.observed(self._path, data, is_done=True)
 
     def read(self, position: int, size: int) -> bytes:
         return bytes(memoryview(self._inode.data)[position : position + size])

@@ -1,5 +1,6 @@
 """What goes wrong in a history, and what people do to a fleet meanwhile. Chosen by the seed."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.raft.role import Role
@@ -22,7 +23,7 @@ class Faults:
         self.nodes = world.nodes
         self._is_over = False
         self.loop, self.network, self.referee = world.loop, world.network, world.referee
-        self._deeds = (
+        self._deeds: tuple[tuple[int, Callable[[], None]], ...] = (
             (4, self._crash_one),
             (4, self._lose_power_of_one),
             (2, self._crash_controller),

@@ -8,20 +8,29 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from ottla.errors import KafkaError
+from ottla.group.offsets_topic import OFFSETS_TOPIC
+from ottla.group.partitioning import partition_of
+from sim.consumer_clients import SESSION_MS, ConsumerMember, Holdings
 from sim.group_clients import Committer, GroupMember, Ownership
+from sim.node import SimNode
 from sim.topics import STAYS, Topics
 from sim.world import HEAL_SECONDS_MAX, LOOK_SECONDS, START_SECONDS_MAX, World
 
 __all__ = ["GroupWorld"]
 
 COMMITTERS = 3
+OFFSETS_PARTITIONS = 2
 
 
 class GroupWorld(World):
     settings: ClassVar[Mapping[str, str]] = {
-        "offsets.topic.num.partitions": "2",
+        "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
         "group.initial.rebalance.delay.ms": "500",
         "group.min.session.timeout.ms": "100",
+        "group.consumer.min.session.timeout.ms": "100",
+        "group.consumer.session.timeout.ms": str(SESSION_MS),
+        "group.consumer.min.heartbeat.interval.ms": "100",
+        "group.consumer.heartbeat.interval.ms": "500",
     }
     topics: "GroupTopics"
 
@@ -38,6 +47,7 @@ class GroupWorld(World):
             "a group cannot commit",
         )
         await self.until(self.topics.team_is_whole, HEAL_SECONDS_MAX, "the members of a group do not settle")
+        await self.until(self.topics.crew_is_whole, HEAL_SECONDS_MAX, "the members of a KIP-848 group do not settle")
 
     def _no_loose_ends(self) -> None:
         """An answer with Kafka's code that a process did not live to read is no failure."""
@@ -56,6 +66,8 @@ class GroupTopics(Topics):
         self.committers: list[Committer] = []
         self.members: list[GroupMember] = []
         self.ownership = Ownership(world.referee)
+        self.crew: list[ConsumerMember] = []
+        self._holdings = Holdings(Ownership(world.referee), self._coordinates)
 
     async def begin(self) -> None:
         await super().begin()
@@ -76,8 +88,22 @@ class GroupTopics(Topics):
         for _ in range(self.random.randint(2, 3)):
             place = (self.partitions, self.ownership, world.network)
             self.members.append(GroupMember("team", STAYS, *place, world.chance()))
-        for client in (*self.committers, *self.members):
-            self.run(client.run())
+        for _ in range(self.random.randint(2, 3)):
+            self.crew.append(ConsumerMember("crew", STAYS, self._holdings, world.network, world.chance()))
+        clients = (*self.committers, *self.members, *self.crew)
+        for running in [client.run() for client in clients]:
+            self.run(running)
+
+    def _coordinates(self, node: SimNode, group: str) -> bool:
+        """By the newest metadata."""
+        image = self._world.image()
+        state = image.partition(OFFSETS_TOPIC, partition_of(group, OFFSETS_PARTITIONS)) if image is not None else None
+        return state is not None and state.leader == node.id
+
+    def crew_is_whole(self) -> bool:
+        """All members in one epoch, every partition held once."""
+        held = [partition for member in self.crew for partition in member.owned]
+        return len({member.epoch for member in self.crew}) == 1 and sorted(held) == list(range(self.partitions))
 
     def team_is_whole(self) -> bool:
         """All members in one generation, every partition owned once."""
@@ -86,7 +112,7 @@ class GroupTopics(Topics):
         return len(generations) == 1 and sorted(owned) == list(range(self.partitions))
 
     async def judge(self) -> None:
-        for client in (*self.committers, *self.members):
+        for client in (*self.committers, *self.members, *self.crew):
             client.stopping = True
         await super().judge()
         for committer in self.committers:

@@ -24,8 +24,10 @@ class Mutation:
     file: str
     line: str
     sabotaged: str
+    world: str = "sim.world.World"
 
 
+TRANSACTIONS = "sim.txn_world.TransactionWorld"
 MUTATIONS = (
     Mutation(
         "acks=all before the in-sync set has it",
@@ -149,6 +151,118 @@ MUTATIONS = (
         "        if self._lost is not None:\n            self._lost.look()\n",
         "        pass\n",
     ),
+    Mutation(
+        "a transaction is complete before all its markers are written",
+        "txn/markers.py",
+        "                left -= {one for one, code in zip(order.partitions, codes, strict=True) if code in DONE}\n",
+        "                left -= set(order.partitions)\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "only the first partition of an order gets its marker",
+        "txn/marking.py",
+        "        begun = [self._begin(order, one) for one in order.partitions]\n",
+        "        begun = [Code.none if at else self._begin(order, one) for at, one in enumerate(order.partitions)]\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "markers are confirmed before they are committed",
+        "txn/marking.py",
+        "            return partition.committed(offset) or Code.none\n",
+        "            return Code.none\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "markers are sent before the decision is committed",
+        "txn/shard.py",
+        "            if commit is not None:\n                await commit\n",
+        "            pass\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "the decision is told before it is committed",
+        "txn/shard.py",
+        "            await self.until_committed(transactional_id)\n            patience_s",
+        "            patience_s",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "a new coordinator forgets what was decided",
+        "txn/shard.py",
+        "            if transaction.state in ENDING:\n                self._finish_soon(transaction)\n\n    def unload",
+        "            pass\n\n    def unload",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "a new producer gets the epoch of the one before",
+        "txn/deciding.py",
+        "    epoch, last_epoch = transaction.epoch + 1, NONE\n",
+        "    epoch, last_epoch = transaction.epoch, NONE\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "a partition's leader does not ask the coordinator",
+        "api/k00_produce.py",
+        "            await _ask_coordinator(partition, batch, uncommitted.request, call)\n",
+        "            pass\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "late transactions are not aborted",
+        "txn/shard.py",
+        "        return [one for one in self.transactions.values() if one.is_late(now_ms)]\n",
+        "        return []\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "markers that are not replicated are stable",
+        "storage/producers.py",
+        "        return min(next(iter(self._open), high_watermark), high_watermark, *unstable)\n",
+        "        return min(next(iter(self._open), high_watermark), high_watermark)\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "aborted offsets come into force",
+        "group/shard.py",
+        "            if commit:\n                self.replayed_offset = offset\n",
+        "            if True:\n                self.replayed_offset = offset\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "what was decided while offsets were loaded is forgotten",
+        "group/shard.py",
+        "            self._decided_meanwhile.append((producer_id, commit, offset))\n",
+        "            pass\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "open transactions are forgotten with a snapshot",
+        "storage/producers.py",
+        "        self._open = {first: producer_id for first, producer_id in sorted(started) if first >= 0}\n",
+        "        self._open = {}\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "a batch gets in behind the marker of its transaction",
+        "storage/verification.py",
+        "        if ticket is not None and not (batch.is_control and _is_of_an_earlier_one(batch, ticket)):\n",
+        "        if ticket is not None and not batch.is_control:\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "late markers are taken",
+        "storage/producers.py",
+        "        if producer is not None and producer.transaction_start >= 0 and producer.epoch >= marker.epoch:\n",
+        "        if False:\n",
+        TRANSACTIONS,
+    ),
+    Mutation(
+        "markers of a replaced coordinator are taken",
+        "storage/producers.py",
+        "        if producer is not None and producer.coordinator_epoch > marker.coordinator_epoch:\n",
+        "        if False:\n",
+        TRANSACTIONS,
+    ),
 )
 
 
@@ -161,18 +275,19 @@ def survived(mutation: Mutation, histories: int, first_seed: int) -> str:
         text = target.read_text()
         assert text.count(mutation.line) == 1, f"{mutation.name}: {text.count(mutation.line)} times in {mutation.file}"
         target.write_text(text.replace(mutation.line, mutation.sabotaged))
-        program = [sys.executable, "-c", PROBE, folder, str(first_seed), str(histories)]
+        program = [sys.executable, "-c", PROBE, folder, str(first_seed), str(histories), mutation.world]
         return subprocess.run(program, capture_output=True, text=True, check=True).stdout.strip()
 
 
 PROBE = """
-import logging, sys
+import importlib, logging, sys
 folder, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 sys.path.insert(0, folder)
 import ottla
 assert next(iter(ottla.__path__)).startswith(folder), ottla.__path__
 logging.disable(logging.CRITICAL)
-from sim.world import World
+module, _, name = sys.argv[4].rpartition(".")
+World = getattr(importlib.import_module(module), name)
 for number in range(count):
     try:
         World(first + number).play()

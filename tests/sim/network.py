@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Network", "SimChannels", "SimStream", "SimTransport", "address_of", "connector"]
 
 BREAK_SECONDS_MAX = 2.0  # until an end of a cut stream notices
+KEEPALIVE_SECONDS_MAX = 15.0  # until gRPC gives up a call on a connection that is lost
+Called = Callable[[str, int, int, bool], None]
+"""Told of a call of the control service, who asks and who is asked: before it is handled (False), and after (True)."""
 
 
 def address_of(node_id: int) -> str:
@@ -37,6 +40,11 @@ class Network:
         self.cut: set[tuple[int, int]] = set()
         self.drop = 0.0
         self.delay_max_s = 0.002
+        self.watch: Called | None = None
+
+    def observed(self, method: str, source: int, target: int, *, is_done: bool) -> None:
+        if self.watch is not None:
+            self.watch(method, source, target, is_done)
 
     def delay(self) -> float:
         return self.random.random() * self.delay_max_s
@@ -220,14 +228,16 @@ class SimChannel:
         self._network, self._source, self._target = network, source, target
 
     def unary_unary(
-        self, path: str, *, request_serializer: Any, response_deserializer: Any, **_: Any
+        self, path: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
     ) -> Callable[..., Any]:
+        encode, decode = request_serializer or bytes, response_deserializer or bytes
+
         async def call(request: Any, *, timeout: float) -> Any:  # noqa: ASYNC109 - as gRPC names it
             answer = self._network.loop.create_future()
-            self._ask(path.rpartition("/")[2], request_serializer(request), answer)
+            self._ask(path.rpartition("/")[2], encode(request), answer)
             try:
                 async with asyncio.timeout(timeout):
-                    return response_deserializer(await answer)
+                    return decode(await answer)
             except TimeoutError:
                 raise Unreachable(grpc.StatusCode.DEADLINE_EXCEEDED, "no answer in time") from None
 
@@ -237,13 +247,26 @@ class SimChannel:
         network, target = self._network, self._target
         if sender_lives() and not network.loses(self._source.id, target.id):
             network.loop.later(network.delay(), self._arrive, method, request, answer)
+        else:
+            self._is_lost(answer)
+
+    def _is_lost(self, answer: "asyncio.Future[bytes]") -> None:
+        def give_up() -> None:
+            if not answer.done():
+                answer.set_exception(Unreachable(grpc.StatusCode.UNAVAILABLE, "keepalive watchdog timeout"))
+
+        self._network.loop.later(KEEPALIVE_SECONDS_MAX, give_up)
 
     def _arrive(self, method: str, request: bytes, answer: "asyncio.Future[bytes]") -> None:
         network, target = self._network, self._target
         if target.life is None:
             self._reply(answer, Unreachable(grpc.StatusCode.UNAVAILABLE, "connection refused"))
-        elif not network.is_cut(self._source.id, target.id):
-            network.loop.within(target.life.process, self._handle(method, request, answer))
+        elif network.is_cut(self._source.id, target.id):
+            self._is_lost(answer)
+        else:
+            network.observed(method, self._source.id, target.id, is_done=False)
+            if target.life is not None:
+                network.loop.within(target.life.process, self._handle(method, request, answer))
 
     async def _handle(self, method: str, request: bytes, answer: "asyncio.Future[bytes]") -> None:
         handler = self._target.control_methods().get(method)
@@ -251,20 +274,27 @@ class SimChannel:
             self._reply(answer, Unreachable(grpc.StatusCode.UNAVAILABLE, "not started yet"))
             return
         try:
-            reply = await handler.unary_unary(handler.request_deserializer(request), CalledContext())
+            decode, encode = handler.request_deserializer or bytes, handler.response_serializer or bytes
+            reply = encode(await handler.unary_unary(decode(request), CalledContext()))
         except Aborted as refused:
             self._reply(answer, Unreachable(refused.code, refused.text))
         else:
-            self._reply(answer, handler.response_serializer(reply))
+            self._network.observed(method, self._source.id, self._target.id, is_done=True)
+            if sender_lives():
+                self._reply(answer, reply)
 
     def _reply(self, answer: "asyncio.Future[bytes]", outcome: "bytes | Unreachable") -> None:
         def settle() -> None:
-            if answer.done() or self._network.is_cut(self._target.id, self._source.id):
+            if answer.done():
                 return
-            if isinstance(outcome, bytes):
+            if self._network.is_cut(self._target.id, self._source.id):
+                self._is_lost(answer)
+            elif isinstance(outcome, bytes):
                 answer.set_result(outcome)
             else:
                 answer.set_exception(outcome)
 
         if not self._network.loses(self._target.id, self._source.id):
             self._network.loop.later(self._network.delay(), settle)
+        else:
+            self._is_lost(answer)

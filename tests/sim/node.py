@@ -15,7 +15,7 @@ from ottla.raft.messages import Entry, Member, Message
 from ottla.replica.host import ReplicaHost
 from ottla.storage.worker import InlineWorker
 from ottla.system import System
-from sim.disk import MORE, ROOT, Platter, SimDisk
+from sim.disk import MORE, ROOT, Platter, SimDisk, Wrote
 from sim.invariants import Referee
 from sim.network import Network, SimChannels, SimStream, SimTransport, address_of, connector
 from sim.virtual_loop import Process, SkewedClock, VirtualLoop, VirtualThreads
@@ -49,6 +49,7 @@ class SimNode:
         self.life: Life | None = None
         self.streams: list[SimStream] = []
         self.lives = 0
+        self.watch_disk: Wrote | None = None
         self.unclean = False  # its process was killed, and it is not in sync again since
         self.power_lost = False  # the same after a power loss
         self.loses_power = False  # at the end of the present life
@@ -156,6 +157,7 @@ class Life:
         self.threads = VirtualThreads(node.loop, random)
         clock = SkewedClock(node.loop, offset_ms=random.randint(-2000, 2000), rate=1 + random.uniform(-0.01, 0.01))
         self.disk = SimDisk(node.platter, now_ms=clock.wall_ms, on_crash=node.end_in_write)
+        self.disk.watch = node.watch_disk
         self.system = System(clock=clock, disk=self.disk, random=random, threads=self.threads)
 
     @property

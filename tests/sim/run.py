@@ -1,15 +1,25 @@
-"""Replay a history: python -m sim.run SEED [--trace] [--log]"""
+"""Replay a history: python -m sim.run SEED [--groups | --transactions [--only STEP]] [--trace] [--log]"""
 
 import hashlib
 import logging
 import sys
 
+from sim.group_world import GroupWorld
+from sim.txn_steps import Step
+from sim.txn_world import TransactionWorld
 from sim.world import World
+
+
+def make(seed: int, options: list[str]) -> World:
+    if "--transactions" in options:
+        only = Step[options[options.index("--only") + 1]] if "--only" in options else None
+        return TransactionWorld(seed, only=only)
+    return GroupWorld(seed) if "--groups" in options else World(seed)
 
 
 def main() -> None:
     seed = int(sys.argv[1])
-    world = World(seed)
+    world = make(seed, sys.argv[2:])
     if "--log" in sys.argv:
         handler = logging.Handler()
         handler.emit = lambda record: world.referee.note(f"  {record.name}: {record.getMessage()}")  # type: ignore

@@ -49,7 +49,10 @@ class World:
         self.nodes = list(self.network.nodes.values())
         self.steps = self.random.randint(4, 14)
         self.topics = self._make_topics()
-        self.faults = Faults(self)
+        self.faults = self._make_faults()
+
+    def _make_faults(self) -> Faults:
+        return Faults(self)
 
     def _make_topics(self) -> Topics:
         return Topics(self)

@@ -1,0 +1,51 @@
+"""How simulated clients of transactions find leaders and coordinators, and ask them by the broker's own handlers."""
+
+from functools import partial
+from random import Random
+from typing import Any
+
+from ottla.group.partitioning import partition_of
+from sim.group_clients import handled
+from sim.node import SimNode
+from sim.txn_books import Books
+from sim.txn_steps import Steps
+from sim.workload import Client, Disconnected
+
+__all__ = ["LEDGER", "Directory"]
+
+LEDGER = "ledger"
+
+
+class Directory(Client):
+    """Who leads what, as some node's metadata says; what is older than what was heard before is not believed."""
+
+    def __init__(self, books: Books, steps: Steps, random: Random) -> None:
+        super().__init__(steps.network, books.referee, random)
+        self.books, self.steps = books, steps
+        self._epochs: dict[tuple[str, int], int] = {}
+
+    def find(self, topic: str, index: int) -> SimNode | None:
+        serving = [node for node in self.network.nodes.values() if node.life is not None and node.life.serves]
+        if not serving:
+            return None
+        life = self.random.choice(serving).life
+        assert life is not None
+        state = life.quorum.feed.image.partition(topic, index)
+        if state is None or state.leader_epoch < self._epochs.get((topic, index), -1):
+            return None
+        self._epochs[topic, index] = state.leader_epoch
+        return self.network.nodes.get(state.leader)
+
+    def coordinator(self, topic: str, key: str) -> SimNode | None:
+        first = self.network.nodes[1].life
+        known = first.quorum.feed.image.topics.get(topic) if first is not None and first.hears else None
+        return self.find(topic, partition_of(key, len(known.partitions))) if known is not None else None
+
+    async def call(self, node: SimNode | None, api_key: tuple[int, int], request: Any) -> Any | None:
+        """None when nobody answers."""
+        if node is None:
+            return None
+        try:
+            return await self.ask(node, self.steps.answering(node, api_key, partial(handled, node, api_key, request)))
+        except Disconnected:
+            return None
