@@ -68,9 +68,7 @@ def build_all(names: list[str] | None = None) -> list[Path]:
 def _prepare(image: Image) -> None:
     if not image.before:
         return
-    done = subprocess.run(
-        [sys.executable, *image.before], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    done = subprocess.run([sys.executable, *image.before], cwd=TOP, capture_output=True, text=True)
     if done.returncode != 0:
         raise BuildFailed(f"{image.name}: {done.stderr.strip()}")
 
