@@ -9,7 +9,7 @@ from typing import TypeAlias
 from rich.console import Console
 from support.kafka_jars import MissingProgram, kafka_jars
 
-from bench import consume, fleet, groups, latency, memory, produce_java, produce_librdkafka, start
+from bench import consume, fleet, groups, latency, memory, produce_java, produce_librdkafka, start, transactions
 from bench.context import Context
 from bench.report import print_last_line, print_table, write_json
 from bench.rows import Reading, make_rows
@@ -24,6 +24,7 @@ WORKLOADS: dict[str, Workload] = {
     "memory": memory.run,
     "fleet": fleet.run,
     "groups": groups.run,
+    "transactions": transactions.run,
 }
 PEER_NAMES = ("kafka", "ottla")
 ROUNDS = 3
