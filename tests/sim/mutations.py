@@ -215,13 +215,6 @@ MUTATIONS = (
         TRANSACTIONS,
     ),
     Mutation(
-        "markers that are not replicated are stable",
-        "storage/producers.py",
-        "        return min(next(iter(self._open), high_watermark), high_watermark, *unstable)\n",
-        "        return min(next(iter(self._open), high_watermark), high_watermark)\n",
-        TRANSACTIONS,
-    ),
-    Mutation(
         "aborted offsets come into force",
         "group/shard.py",
         "            if commit:\n                self.replayed_offset = offset\n",
