@@ -27,7 +27,7 @@ class Mutation:
     world: str = "sim.world.World"
 
 
-TRANSACTIONS = "sim.txn_world.TransactionWorld"
+GROUPS, TRANSACTIONS = "sim.group_world.GroupWorld", "sim.txn_world.TransactionWorld"
 MUTATIONS = (
     Mutation(
         "acks=all before the in-sync set has it",
@@ -150,6 +150,13 @@ MUTATIONS = (
         "replica/host.py",
         "        if self._lost is not None:\n            self._lost.look()\n",
         "        pass\n",
+    ),
+    Mutation(
+        "a partition is given to a member before another has let go of it",
+        "group/consumer_member.py",
+        "    free = frozenset(each for each in wanted if each not in taken)\n",
+        "    free = frozenset(wanted)\n",
+        GROUPS,
     ),
     Mutation(
         "a transaction is complete before all its markers are written",
