@@ -27,7 +27,7 @@ class Mutation:
     world: str = "sim.world.World"
 
 
-TRANSACTIONS = "sim.txn_world.TransactionWorld"
+GROUPS, TRANSACTIONS = "sim.group_world.GroupWorld", "sim.txn_world.TransactionWorld"
 MUTATIONS = (
     Mutation(
         "acks=all before the in-sync set has it",
@@ -152,6 +152,13 @@ MUTATIONS = (
         "        pass\n",
     ),
     Mutation(
+        "a partition is given to a member before another has let go of it",
+        "group/consumer_member.py",
+        "    free = frozenset(each for each in wanted if each not in taken)\n",
+        "    free = frozenset(wanted)\n",
+        GROUPS,
+    ),
+    Mutation(
         "a transaction is complete before all its markers are written",
         "txn/markers.py",
         "                left -= {one for one, code in zip(order.partitions, codes, strict=True) if code in DONE}\n",
@@ -212,13 +219,6 @@ MUTATIONS = (
         "txn/shard.py",
         "        return [one for one in self.transactions.values() if one.is_late(now_ms)]\n",
         "        return []\n",
-        TRANSACTIONS,
-    ),
-    Mutation(
-        "markers that are not replicated are stable",
-        "storage/producers.py",
-        "        return min(next(iter(self._open), high_watermark), high_watermark, *unstable)\n",
-        "        return min(next(iter(self._open), high_watermark), high_watermark)\n",
         TRANSACTIONS,
     ),
     Mutation(

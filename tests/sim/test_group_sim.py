@@ -1,4 +1,5 @@
-"""Groups by seeds, on virtual time: no partition owned twice in a generation, no committed offset lost or gone back.
+"""Groups by seeds, on virtual time: no partition owned twice in a generation or epoch, nor by two members of a KIP-848
+group at once; no committed offset lost or gone back.
 
 New seeds every run, for OTTLA_SIM_SECONDS (60). A failure prints its seed; OTTLA_SIM_SEED=… replays it exactly.
 """

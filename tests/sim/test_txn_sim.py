@@ -18,8 +18,12 @@ from sim.txn_world import TransactionWorld
 
 SHARES = 4
 SEEDS_PER_STEP_MAX = 8
-# Histories that once broke a rule, with what they found. A seed tells another story when the simulation itself changes.
-KEPT_SEEDS: tuple[int, ...] = ()
+# Histories that found a sabotage (sim.mutations). A seed tells another story when the simulation itself changes.
+KEPT_SEEDS = (
+    10010,  # the decision told before it was committed
+    10016,  # markers sent before the decision was committed
+    10026,  # markers confirmed before they were committed
+)
 
 
 @pytest.fixture(autouse=True)
