@@ -1,7 +1,7 @@
 """Consumer groups on one broker: a thousand groups that commit ten times a second, and a hundred members that join.
 
-Both brokers run with Apache Kafka's defaults for groups: 3 s of group.initial.rebalance.delay.ms (the distribution's
-sample file has 0; the tests use it), heartbeats of KIP-848 every 5 s.
+Each broker runs with its own defaults: group.initial.rebalance.delay.ms is 3 s in Kafka (its distribution's sample file
+has 0; the tests use that) and 1 s in Ottla; heartbeats of KIP-848 come every 5 s.
 """
 
 from collections.abc import Iterator
