@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import ClassVar
 
+from ottla.coordination.partitioning import partition_of
 from ottla.errors import KafkaError
 from ottla.group.offsets_topic import OFFSETS_TOPIC
-from ottla.group.partitioning import partition_of
 from sim.consumer_clients import SESSION_MS, ConsumerMember, Holdings
 from sim.group_clients import Committer, GroupMember, Ownership
 from sim.node import SimNode

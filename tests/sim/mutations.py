@@ -189,7 +189,7 @@ MUTATIONS = (
     Mutation(
         "the decision is told before it is committed",
         "txn/shard.py",
-        "            await self.until_committed(transactional_id)\n            patience_s",
+        "            await self.until_id_committed(transactional_id)\n            patience_s",
         "            patience_s",
         TRANSACTIONS,
     ),
