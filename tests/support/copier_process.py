@@ -45,7 +45,7 @@ class CopierProcess:
 
     @property
     def committed(self) -> int:
-        return sum(outcome is Outcome.COMMITTED for outcome in self.outcomes.values())
+        return sum(outcome is Outcome.COMMITTED for outcome in list(self.outcomes.values()))  # its reader adds to them
 
     def start(self, *, transaction_timeout_ms: int) -> None:
         self._lives += 1
