@@ -90,8 +90,8 @@ class GroupTopics(Topics):
             self.members.append(GroupMember("team", STAYS, *place, world.chance()))
         for _ in range(self.random.randint(2, 3)):
             self.crew.append(ConsumerMember("crew", STAYS, self._holdings, world.network, world.chance()))
-        clients = (*self.committers, *self.members, *self.crew)
-        for running in [client.run() for client in clients]:
+        alone, together = [one.run() for one in self.committers], [one.run() for one in self.members]
+        for running in (*alone, *together, *(one.run() for one in self.crew)):
             self.run(running)
 
     def _coordinates(self, node: SimNode, group: str) -> bool:

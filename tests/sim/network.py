@@ -40,6 +40,7 @@ class Network:
         self.cut: set[tuple[int, int]] = set()
         self.drop = 0.0
         self.delay_max_s = 0.002
+        self.streams_made = 0
         self.watch: Called | None = None
 
     def observed(self, method: str, source: int, target: int, *, is_done: bool) -> None:
@@ -104,6 +105,8 @@ class SimStream:
 
     def __init__(self, network: Network, *, source: "SimNode", target: "SimNode") -> None:
         self._network = network
+        network.streams_made += 1
+        self._number = network.streams_made
         self._source, self._target = source, target
         self._owner = source.life
         self.peer: SimStream
@@ -112,6 +115,10 @@ class SimStream:
         self._is_broken = False
         self._free_at = 0.0
         self._waiter: asyncio.Future[None] | None = None
+
+    def __hash__(self) -> int:
+        """Not its address: whoever keeps streams in a set goes through them in the same order every time."""
+        return self._number
 
     @classmethod
     def pair(cls, network: Network, source: "SimNode", target: "SimNode") -> "tuple[SimStream, SimStream]":
