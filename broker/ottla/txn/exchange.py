@@ -1,6 +1,8 @@
 """Questions between brokers about transactions: asked here, or over gRPC where another broker must answer."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -9,6 +11,8 @@ from ottla.metadata.feed import MetadataFeed
 from ottla.txn.messages import ADD_PARTITIONS, WRITE_MARKERS, Codes, MarkerOrder, Membership, Orders
 
 __all__ = ["Call", "Exchange", "Unreachable"]
+
+log = logging.getLogger("ottla.txn")
 
 Call = Callable[[str, str, bytes], Awaitable[bytes]]
 """Ask the broker at this address by this method. Unreachable."""
@@ -30,15 +34,17 @@ class Exchange:
         self.add_here: Callable[[Membership], Awaitable[list[Code]]]
 
     async def write_markers(self, broker_id: int, orders: list[MarkerOrder]) -> list[Code]:
-        if broker_id == self.node_id:
-            return await self.write_here(orders)
-        count = sum(len(order.partitions) for order in orders)
-        return await self._ask(broker_id, WRITE_MARKERS, Orders(orders), count)
+        with unanswered_if_it_fails(broker_id):
+            if broker_id == self.node_id:
+                return await self.write_here(orders)
+            count = sum(len(order.partitions) for order in orders)
+            return await self._ask(broker_id, WRITE_MARKERS, Orders(orders), count)
 
     async def add_partitions(self, broker_id: int, membership: Membership) -> list[Code]:
-        if broker_id == self.node_id:
-            return await self.add_here(membership)
-        return await self._ask(broker_id, ADD_PARTITIONS, membership, len(membership.partitions))
+        with unanswered_if_it_fails(broker_id):
+            if broker_id == self.node_id:
+                return await self.add_here(membership)
+            return await self._ask(broker_id, ADD_PARTITIONS, membership, len(membership.partitions))
 
     async def _ask(self, broker_id: int, method: str, question: msgspec.Struct, count: int) -> list[Code]:
         broker = self._feed.image.brokers.get(broker_id)
@@ -56,6 +62,18 @@ class Exchange:
 
     async def _answer_membership(self, data: bytes) -> bytes:
         return _packed(await self.add_here(msgspec.msgpack.decode(data, type=Membership)))
+
+
+@contextmanager
+def unanswered_if_it_fails(broker_id: int) -> Iterator[None]:
+    """Whoever asks tries again; a fault that nobody thought of must not leave a transaction waiting for ever."""
+    try:
+        yield
+    except Unreachable:
+        raise
+    except Exception as error:
+        log.exception("a question to broker %d failed", broker_id)
+        raise Unreachable(f"the question to broker {broker_id} failed: {error!r}") from error
 
 
 def _unpacked(data: bytes, count: int, broker_id: int) -> list[Code]:
