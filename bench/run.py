@@ -1,6 +1,7 @@
 """`make bench`: all workloads on both brokers, in alternating rounds; medians, ratios and a verdict by the goals."""
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ LOAD_ROW = "produce librdkafka 1000 B × 1p"
 
 def main() -> None:
     options = parse(sys.argv[1:])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that its brokers end with it
     terminal = Console()
     # Without a terminal there is no width to keep to: a table in a log must not wrap.
     console = terminal if terminal.is_terminal else Console(width=180)
