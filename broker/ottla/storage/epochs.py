@@ -6,6 +6,7 @@ batches beyond that point.
 """
 
 from bisect import bisect_right
+from threading import Lock
 
 from ottla.system import Disk
 
@@ -25,6 +26,7 @@ class LeaderEpochs:
         self.entries = entries
         self.latest = entries[-1][0] if entries else UNDEFINED
         self._saved = entries
+        self._saving = Lock()  # a flush in a thread, and a roll
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> "LeaderEpochs":
@@ -32,12 +34,13 @@ class LeaderEpochs:
 
     def save(self, disk: Disk) -> None:
         """Durably, if anything changed."""
-        entries = self.entries
-        if entries == self._saved:
-            return
-        lines = ["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries)]
-        disk.replace_file(self.path, ("\n".join(lines) + "\n").encode())
-        self._saved = entries
+        with self._saving:
+            entries = self.entries
+            if entries == self._saved:
+                return
+            lines = ["0", str(len(entries)), *(f"{epoch} {start}" for epoch, start in entries)]
+            disk.replace_file(self.path, ("\n".join(lines) + "\n").encode())
+            self._saved = entries
 
     def assign(self, epoch: int, start: int) -> None:
         """A batch of this epoch begins at `start`; entries that contradict it were never real."""

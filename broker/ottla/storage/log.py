@@ -54,6 +54,8 @@ class Log:
         self.is_new = False  # the folder's own name is not durable yet
         self._folder_changed = False
         self._truncations = 0
+        self.promised_offset = 0
+        """The furthest recovery point that a checkpoint may name: also where the log was once, before it was cut."""
         self._flush_failure: OSError | None = None
         self._kept: list[Segment] = []
         self._kept_lock = Lock()
@@ -170,6 +172,8 @@ class Log:
         if active.base_offset == base:
             return active
         active.write_indexes()
+        if self.flushed_offset < base <= self.promised_offset:
+            self._keep_promise(active)
         segment = self.new_segment(base)
         if active.size == 0:
             self.segments = self.segments[:-1]
@@ -181,6 +185,15 @@ class Log:
         self.producers.end_offset = base
         self.write_snapshot()
         return segment
+
+    def _keep_promise(self, segment: Segment) -> None:
+        """It was cut and has grown again: a checkpoint from before calls this segment durable once it is sealed."""
+        try:
+            segment.sync(with_indexes=True)
+            self.epochs.save(self.disk)
+        except OSError as failure:
+            self._flush_failure = failure
+            raise
 
     def new_segment(self, base_offset: int) -> Segment:
         jitter_max = min(self.settings.segment_jitter_ms, self.settings.segment_ms)
@@ -236,6 +249,7 @@ class Log:
             self.disk.sync_folder(self.folder.rstrip("/").rpartition("/")[0])
         if truncations == self._truncations and end > self.flushed_offset:
             self.flushed_offset = end
+            self.promised_offset = max(self.promised_offset, end)
         return self.flushed_offset
 
     def _sync(self, segment: Segment) -> None:

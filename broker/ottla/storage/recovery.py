@@ -23,6 +23,8 @@ def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> Non
     found = _finish_swaps(log, log.disk.names(log.folder))
     bases = _segment_bases(log, found)
     _load_epochs(log)
+    if not clean:
+        log.epochs.truncate_end(_first_doubted(bases, recovery_point))  # the batches themselves tell from there on
     log.segments = tuple(_open_segments(log, bases, flushed_to=None if clean else recovery_point))
     verified_from = None if clean else _first_verified(log.segments, recovery_point)
     if log.segments and log.segments[-1].next_offset < log_start:  # all of it was deleted already
@@ -35,11 +37,12 @@ def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> Non
     log.end_offset = log.active.next_offset
     log.start_offset = max(log_start, log.segments[0].base_offset)
     log.flushed_offset = log.end_offset if clean else min(recovery_point, log.end_offset)
+    log.promised_offset = max(log.flushed_offset, recovery_point)
     if log.epochs.latest < 0:
         _find_epochs(log)
     log.epochs.truncate_end(log.end_offset)
     log.epochs.truncate_start(log.start_offset)
-    _remove_stray_snapshots(log, found)
+    _remove_stray_snapshots(log, found, clean=clean)
     if verified_from is None:
         rebuild_producers(log)
     else:
@@ -106,6 +109,13 @@ def _open_segments(log: "Log", bases: Sequence[int], *, flushed_to: int | None) 
     return sound
 
 
+def _first_doubted(bases: Sequence[int], recovery_point: int) -> int:
+    """Where the first segment begins that must be verified."""
+    following = [*bases[1:], None]
+    doubted = (base for base, after in zip(bases, following, strict=False) if after is None or after > recovery_point)
+    return next(doubted, 0)
+
+
 def _first_verified(segments: Sequence[Segment], recovery_point: int) -> int | None:
     """Where the segments begin that were not trusted."""
     return next((s.base_offset for s in segments if s is segments[-1] or s.next_offset > recovery_point), None)
@@ -146,11 +156,11 @@ def _find_epochs(log: "Log") -> None:
                 log.epochs.assign(batch.leader_epoch, batch.base_offset)
 
 
-def _remove_stray_snapshots(log: "Log", found: Sequence[str]) -> None:
-    """Keep those that a segment begins with, and the newest: a clean stop leaves it at the end."""
-    bases = {segment.base_offset for segment in log.segments}
-    for offset in snapshots.snapshot_offsets(found)[:-1]:
-        if offset not in bases:
+def _remove_stray_snapshots(log: "Log", found: Sequence[str], *, clean: bool) -> None:
+    """Keep those that a segment begins with, and the one that a clean stop leaves at the end."""
+    kept = {segment.base_offset for segment in log.segments} | ({log.end_offset} if clean else set())
+    for offset in snapshots.snapshot_offsets(found):
+        if offset not in kept:
             log.disk.remove(snapshots.path(log.folder, offset))
 
 

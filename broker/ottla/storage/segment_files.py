@@ -42,10 +42,10 @@ class SegmentFiles:
         """Make the .log file, empty. What an earlier life left under this name is gone afterwards."""
         self.files.open(self.handle, create=True).file.truncate(0)
 
-    def sync(self) -> None:
+    def sync(self, *, with_indexes: bool = False) -> None:
         """Make the data durable, and the indexes of a sealed segment. Any thread; never again after an OSError."""
         self.opened().file.sync()
-        for kind in (names.INDEX, names.TIME_INDEX) if self.sealed else ():
+        for kind in (names.INDEX, names.TIME_INDEX) if self.sealed or with_indexes else ():
             sync_path(self.disk, self.path(kind))
         if len(self.aborted):
             sync_path(self.disk, self.path(names.TXN_INDEX))

@@ -326,3 +326,75 @@ def test_gaps_of_a_compacted_log_are_no_holes(tmp_path):
     os.truncate(f"{tmp_path}/orders-0/{9:020}.log", 2 * SIZE)
     options = {"segment_bytes": 3 * SIZE, "cleanup_policies": frozenset({"compact"})}
     assert open_log(tmp_path, clean=False, **options).end_offset == 36
+
+
+class SyncingDisk(RealDisk):
+    """Remembers which files were made durable."""
+
+    def __init__(self):
+        self.synced = []
+
+    def open(self, path, *, create=False):
+        file = super().open(path, create=create)
+        disk, sync = self, file.sync
+
+        class Watched:
+            def sync(self):
+                disk.synced.append(os.path.basename(path))
+                sync()
+
+            def __getattr__(self, name):
+                return getattr(file, name)
+
+        return Watched()
+
+
+def test_an_epoch_that_was_cut_off_is_not_found_again(tmp_path):
+    """It stood in the checkpoint, and the log grew beyond the recovery point of that time before the crash."""
+    log = open_log(tmp_path)
+    fill(log, 2, epoch=0)
+    fill(log, 2, epoch=1)
+    log.flush()
+    log.truncate_to(6)
+    fill(log, 2, epoch=0)
+    fill(log, 2, epoch=2)
+    before = log.epochs.entries
+    crash(log)
+    again = open_log(tmp_path, clean=False, recovery_point=12)
+    assert again.epochs.entries == before == ((0, 0), (2, 12))
+
+
+def test_what_a_checkpoint_calls_durable_is_so_also_after_a_cut(tmp_path):
+    """Sealed segments below the recovery point are trusted: one that was written anew must be durable when sealed."""
+    disk = SyncingDisk()
+    log = open_log(tmp_path, system=system_at(disk=disk), segment_bytes=3 * SIZE)
+    fill(log, 9, epoch=1)
+    log.flush()
+    log.truncate_to(6)
+    disk.synced.clear()
+    fill(log, 5, epoch=2)
+    assert [segment.base_offset for segment in log.segments] == [0, 9, 18]
+    assert [name for name in disk.synced if name.endswith(".log")] == [f"{base:020d}.log" for base in (0, 9)]
+    crash(log)
+    again = open_log(tmp_path, clean=False, recovery_point=27, segment_bytes=3 * SIZE)
+    assert again.epochs.entries == ((1, 0), (2, 6))
+
+
+def test_a_log_that_was_never_cut_rolls_without_waiting_for_the_disk(tmp_path):
+    disk = SyncingDisk()
+    log = open_log(tmp_path, system=system_at(disk=disk), segment_bytes=3 * SIZE)
+    fill(log, 12)
+    assert disk.synced == []
+
+
+def test_producers_that_were_cut_off_do_not_come_back_with_a_snapshot(tmp_path):
+    """A clean stop left it inside a segment; the log was cut below it and has grown beyond it since."""
+    log = open_log(tmp_path)
+    fill(log, 2)
+    log.append(make_batch(3, producer=(5, 0, 0)), leader_epoch=0)
+    log.close()
+    log = open_log(tmp_path)
+    log.truncate_to(6)
+    fill(log, 3, epoch=1)
+    log.truncate_to(12)
+    assert 5 not in log.producers.by_id
