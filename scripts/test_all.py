@@ -33,6 +33,12 @@ def coordinated() -> tuple[str, ...]:
     return tuple(str(path) for folder in folders for each in COORDINATED for path in sorted(folder.glob(f"{each}.py")))
 
 
+def in_a_fleet() -> tuple[str, ...]:
+    """Those of one broker that are run against three as well."""
+    wanted = ("test_groups_[jlp]*", "test_*consumer_groups_848", "test_transactions_[jlp]*")
+    return tuple(str(path) for each in wanted for path in sorted(Path("tests/compat").glob(f"{each}.py")))
+
+
 def without(*paths: str) -> tuple[str, ...]:
     return tuple(f"--ignore={path}" for path in paths)
 
@@ -49,7 +55,11 @@ CHAPTERS = (
             (*PYTEST, FAILOVER),
         ),
     ),
-    Chapter("coordinators", 8, ((*PYTEST, *coordinated(), *SHARED),)),
+    Chapter(
+        "coordinators",
+        8,
+        ((*PYTEST, *coordinated(), *SHARED), (*PYTEST, "--fleet", *in_a_fleet(), *SHARED)),
+    ),
     Chapter("Kubernetes and Spark", 12, ((*PYTEST, *SPARK), (*PYTEST, "tests/cluster", "--durations=12"))),
 )
 

@@ -1,10 +1,14 @@
-"""One broker per test module: Ottla, or Apache Kafka itself with --peer=kafka, which must pass every test too."""
+"""One broker per test module: Ottla, or Apache Kafka itself with --peer=kafka, which must pass every test too.
+
+With --fleet it is a fleet of three, for the tests that need no more than its address.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.fixtures import name, small_disk
+from support.fleet import FleetOf
 from support.peers import PEERS
 from support.process import BrokerProcess
 
@@ -33,14 +37,29 @@ def make_broker(
 
 @pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest, make_broker: Callable[..., BrokerProcess]) -> BrokerProcess:
+    if request.config.getoption("--fleet"):
+        pytest.skip("is about one broker alone")
     started = make_broker(**getattr(request.module, SETTINGS_NAME, {}))
     started.start()
     return started
 
 
 @pytest.fixture(scope="module")
-def bootstrap(broker: BrokerProcess) -> str:
-    return broker.bootstrap
+def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetOf]:
+    settings = getattr(request.module, SETTINGS_NAME, {})
+    kept = {key: value for key, value in settings.items() if key != "offsets.topic.replication.factor"}
+    started = FleetOf(request.config.getoption("--peer"), tmp_path_factory.mktemp("fleet"), settings=kept)
+    try:
+        started.start()
+        yield started
+    finally:
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    address: str = request.getfixturevalue("fleet" if request.config.getoption("--fleet") else "broker").bootstrap
+    return address
 
 
 @pytest.hookimpl(hookwrapper=True)
