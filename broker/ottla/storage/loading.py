@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ottla.errors import Refusal
 from ottla.storage import directory, meta
-from ottla.storage.directory import SLICES, LogDirectory
+from ottla.storage.directory import SLICES, Contents, LogDirectory
 from ottla.storage.folder_names import STRAY, TopicPartition, marked
 from ottla.storage.log import Log
 from ottla.storage.settings import LogSettings
@@ -61,9 +61,15 @@ async def _open_directory(
         for opened in await asyncio.gather(*opening):
             for key, log, topic_id in opened:
                 one.logs[key] = log
-                offsets = contents.high_watermarks.get(key), contents.cleaned.get(key)
+                offsets = _trusted_watermark(contents, key), contents.cleaned.get(key)
                 found.append(Opened(one, key, log, topic_id, *offsets))
     return found if one.error is None else []
+
+
+def _trusted_watermark(contents: Contents, key: TopicPartition) -> int | None:
+    """After a crash only what was durable is surely what was committed: a power loss brings back what was cut off."""
+    mark = contents.high_watermarks.get(key)
+    return mark if mark is None or contents.clean else min(mark, contents.recovery_points.get(key, 0))
 
 
 def _admit(directories: "LogDirectories", opened: Opened, expected: uuid.UUID | None) -> None:

@@ -146,6 +146,22 @@ def test_checkpoints_are_kafkas_and_serve_after_a_crash(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_after_a_crash_no_watermark_is_beyond_what_was_durable(tmp_path: Path) -> None:
+    """What is behind it may be an older state of the file: what a leader's word had cut off."""
+
+    async def scenario() -> None:
+        logs = await (broker := Broker([tmp_path])).open()
+        log = await logs.create("t", 0, A, LogSettings())
+        fill(log, 2)
+        log.flush()
+        fill(log, 2)
+        await logs.write_checkpoints({("t", 0): 12})
+        crash(broker)
+        assert (await Broker([tmp_path]).open()).high_watermarks == {("t", 0): 6}
+
+    asyncio.run(scenario())
+
+
 def test_a_torn_checkpoint_is_not_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         logs = await Broker([tmp_path]).open()
