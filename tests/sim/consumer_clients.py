@@ -69,6 +69,7 @@ class ConsumerMember(GroupClient):
                 self.referee.note(f"{self.member_id} dies")
                 self._begin()
             elif fate < 0.02 and self.epoch > 0:
+                self.owned = frozenset()  # as clients do: first they let go, then they say so
                 await self._beat(LEAVING)
                 self._begin()
             await asyncio.sleep(self.random.random() * PAUSE_S)
