@@ -34,8 +34,8 @@ def coordinated() -> tuple[str, ...]:
 
 
 def in_a_fleet() -> tuple[str, ...]:
-    """Those of one broker that are run against three as well."""
-    wanted = ("test_groups_[jlp]*", "test_*consumer_groups_848", "test_transactions_[jlp]*")
+    """Those of one broker that are run against three as well; transactions have tests of their own there."""
+    wanted = ("test_groups_[jlp]*", "test_*consumer_groups_848")
     return tuple(str(path) for each in wanted for path in sorted(Path("tests/compat").glob(f"{each}.py")))
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from support.fleet import FleetOf
-from support.java import java_command
+from support.java import java_command, java_tool
 from support.librdkafka import Sent, make_topic, send
 from support.steady_transactions import SteadyTransactions
 from support.transactions import producer, read_all, transact
@@ -19,6 +19,7 @@ FLEET_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
 }
 PARTITIONS = 6
+TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 
 
@@ -29,6 +30,14 @@ def test_partitions_of_all_brokers_in_one_transaction(fleet: FleetOf, name: str)
         transact(made, name, [f"{number}"] * 12, partitions=PARTITIONS, commit=number % 2 == 0)
     seen = Counter(read_all(fleet.bootstrap, name, partitions=PARTITIONS))
     assert seen == {"0": 12, "2": 12, "4": 12}
+
+
+def test_find_hanging_asks_a_broker_for_all_its_replicas(fleet: FleetOf, name: str) -> None:
+    """Also those that it only follows."""
+    make_topic(fleet.bootstrap, name, partitions=PARTITIONS, replicas=3)
+    transact(producer(fleet.bootstrap, name), name, ["a"] * PARTITIONS, partitions=PARTITIONS)
+    found = java_tool(TRANSACTIONS, "--bootstrap-server", fleet.bootstrap, "find-hanging", "--broker-id", "1")
+    assert name not in found.out and "Failed" not in found.text
 
 
 @pytest.mark.parametrize("rounds", [3])
