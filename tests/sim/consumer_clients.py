@@ -15,7 +15,8 @@ from sim.workload import Disconnected
 __all__ = ["ConsumerMember", "Holdings"]
 
 HEARTBEAT = (68, 1)
-SESSION_MS = REBALANCE_MS = 5000
+SESSION_MS = 5000
+REBALANCE_MS = 60_000  # never the reason to be shut out: who is too slow to let go is overtaken, as in Kafka
 BELIEVED_S = 4.8  # of these, as the coordinator's clock may run
 PAUSE_S = 0.6
 JOINING, LEAVING = 0, -1
