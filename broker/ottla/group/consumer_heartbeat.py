@@ -134,7 +134,9 @@ def heartbeat(group: ConsumerGroup, request: Heartbeat, to: Any, now: float, *, 
     def then(code: Code, at: float) -> Effects:
         return [*answered(code, at), Wake(group.alive(answer.member_id, at))]
 
-    return [group.write(entries, now, then, instead_of=moved.classic if moved else None)]
+    # It is alive now, however long the write takes: a coordinator that waits for replicas must not shut it out.
+    heard = [Wake(group.alive(answer.member_id, now))] if answer.member_id in group.log.members else []
+    return [*heard, group.write(entries, now, then, instead_of=moved.classic if moved else None)]
 
 
 def _refused(code: Code) -> Code:

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ottla.errors import Code, KafkaError
+from ottla.group.consumer_heartbeat import Heartbeat, heartbeat
 from ottla.group.consumer_member import MemberState
-from support.consumer_groups import Client, LittleShard, topic_id
+from ottla.group.effects import Write
+from support.consumer_groups import GROUP, Answer, Client, LittleShard, topic_id
 
 T = topic_id("t").bytes
 
@@ -61,6 +63,19 @@ def test_a_heartbeat_without_news_writes_nothing() -> None:
     written = len(shard.written)
     assert shard.heartbeat(member_id="a", member_epoch=1).assigned is None
     assert len(shard.written) == written
+
+
+def test_a_member_is_alive_when_it_is_heard_however_long_its_write_takes() -> None:
+    shard = LittleShard({"t": 2}, session_timeout_ms=5000)
+    a, b = Client(shard, "a", ["t"]), Client(shard, "b", ["t"])
+    a.beat()
+    b.beat()
+    shard.now += 3
+    request = Heartbeat(group_id=GROUP, version=1, member_id="a", member_epoch=a.epoch, owned=a.owned)
+    effects = heartbeat(shard.group, request, Answer(), shard.now)
+    assert any(isinstance(effect, Write) for effect in effects), "and it never ends"
+    shard.pass_time(3)
+    assert "a" in shard.group.log.members
 
 
 def test_heartbeats_are_quick_only_while_the_group_moves() -> None:
