@@ -23,10 +23,10 @@ def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> Non
     found = _finish_swaps(log, log.disk.names(log.folder))
     bases = _segment_bases(log, found)
     _load_epochs(log)
-    if not clean:
-        log.epochs.truncate_end(_first_doubted(bases, recovery_point))  # the batches themselves tell from there on
-    log.segments = tuple(_open_segments(log, bases, flushed_to=None if clean else recovery_point))
-    verified_from = None if clean else _first_verified(log.segments, recovery_point)
+    verified_from = None if clean else _first_doubted(bases, recovery_point)
+    if verified_from is not None:
+        log.epochs.truncate_end(verified_from)  # the batches themselves tell from there on
+    log.segments = tuple(_open_segments(log, bases, verified_from=verified_from))
     if log.segments and log.segments[-1].next_offset < log_start:  # all of it was deleted already
         retention.doom(log, log.segments)
         log.segments = ()
@@ -94,13 +94,13 @@ def _segment_bases(log: "Log", found: Sequence[str]) -> list[int]:
     return sorted(bases)
 
 
-def _open_segments(log: "Log", bases: Sequence[int], *, flushed_to: int | None) -> list[Segment]:
-    """All segments; those that reach beyond `flushed_to` are verified, and the first unsound one is the last."""
+def _open_segments(log: "Log", bases: Sequence[int], *, verified_from: int | None) -> list[Segment]:
+    """All segments; those from `verified_from` on are verified, and the first unsound one is the last."""
     now_ms = log.clock.wall_ms()
     segments = [Segment(log.folder, base, files=log.files, created_ms=now_ms) for base in bases]
     sound: list[Segment] = []
     for segment, next_base in zip_longest(segments, bases[1:]):
-        if flushed_to is None or (next_base is not None and next_base <= flushed_to):
+        if verified_from is None or segment.base_offset < verified_from:
             segment.adopt(next_offset=next_base)
         elif not _verify(log, segment, next_base):
             retention.doom(log, segments[len(sound) + 1 :])
@@ -114,11 +114,6 @@ def _first_doubted(bases: Sequence[int], recovery_point: int) -> int:
     following = [*bases[1:], None]
     doubted = (base for base, after in zip(bases, following, strict=False) if after is None or after > recovery_point)
     return next(doubted, 0)
-
-
-def _first_verified(segments: Sequence[Segment], recovery_point: int) -> int | None:
-    """Where the segments begin that were not trusted."""
-    return next((s.base_offset for s in segments if s is segments[-1] or s.next_offset > recovery_point), None)
 
 
 def _verify(log: "Log", segment: Segment, next_base: int | None) -> bool:
