@@ -9,7 +9,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -17,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import Random, SystemRandom
 from typing import Protocol, TypeVar
+
+from ottla import rooms
 
 __all__ = ["Buffer", "Clock", "Disk", "File", "Lock", "RealClock", "RealDisk", "System", "Threads"]
 
@@ -42,7 +43,7 @@ class File(Protocol):
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file. May block on the disk."""
 
-    def read_now(self, position: int, size: int) -> bytes | None:
+    def read_now(self, position: int, size: int) -> Buffer | None:
         """The same, if it is all in memory; None when the disk would have to be asked."""
 
     def size(self) -> int: ...
@@ -100,20 +101,6 @@ class RealClock:
         return time.monotonic()
 
 
-SCRATCH_BYTES_MAX = 4 << 20
-_local = threading.local()
-
-
-def _scratch(size: int) -> memoryview:
-    """Reused room of the calling thread: a fresh megabyte for every read costs ten times as much in page faults."""
-    if size > SCRATCH_BYTES_MAX:
-        return memoryview(bytearray(size))
-    buffer: bytearray | None = getattr(_local, "scratch", None)
-    if buffer is None or len(buffer) < size:
-        _local.scratch = buffer = bytearray(max(size, 1 << 16))
-    return memoryview(buffer)[:size]
-
-
 class RealFile:
     __slots__ = ("_end", "_fd", "path")
 
@@ -147,18 +134,18 @@ class RealFile:
             data += more
         return data
 
-    def read_now(self, position: int, size: int) -> bytes | None:
+    def read_now(self, position: int, size: int) -> Buffer | None:
         size = min(size, self._end - position)
         if size <= 0:
             return b""
-        buffer = _scratch(size)
+        buffer = rooms.take(size)
         try:
             got = os.preadv(self._fd, [buffer], position, os.RWF_NOWAIT)
         except BlockingIOError:
             return None
         except OSError:  # a file system without RWF_NOWAIT
             return self.read(position, size)
-        return bytes(buffer) if got == size else None
+        return buffer if got == size else None
 
     def size(self) -> int:
         return self._end

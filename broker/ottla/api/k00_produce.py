@@ -20,6 +20,7 @@ from ottla.wire.batch import Batch
 from ottla.wire.produce_response import Outcome
 
 ABORTABLE_SINCE, ADDS_SINCE = 11, 12
+ACKS = (ACKS_ALL, 0, 1)
 ADMIN_CLIENT = "__admin_client"  # by this client id Kafka knows tools that may write to internal topics
 
 
@@ -37,9 +38,11 @@ def _outcome(name: str | bytes, data: Any, uncommitted: Uncommitted) -> Outcome:
     outcome = Outcome(data.index)
     call = uncommitted.call
     try:
-        _check_acks(uncommitted.request.acks)
+        if uncommitted.request.acks not in ACKS:
+            raise _unknown_acks(uncommitted.request.acks)
         partition = call.node.replicas.require(name, data.index)
-        _check_topic(partition.topic, call)
+        if partition.topic in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
+            raise _internal(partition.topic)
         batch = batches.sole(data.records, version=call.version)
         batches.check(batch)
         if batch.is_transactional and _must_verify(partition, batch, uncommitted.request):
@@ -54,15 +57,12 @@ def _outcome(name: str | bytes, data: Any, uncommitted: Uncommitted) -> Outcome:
     return outcome
 
 
-def _check_acks(acks: int) -> None:
-    if acks not in (ACKS_ALL, 0, 1):
-        raise KafkaError(Code.invalid_required_acks, f"acks={acks} is not one of all (-1), 0 and 1")
+def _unknown_acks(acks: int) -> KafkaError:
+    return KafkaError(Code.invalid_required_acks, f"acks={acks} is not one of all (-1), 0 and 1")
 
 
-def _check_topic(topic: str, call: Call) -> None:
-    if topic in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
-        text = f"Cannot append to internal topic {topic}: the broker writes it"
-        raise KafkaError(Code.invalid_topic_exception, text)
+def _internal(topic: str) -> KafkaError:
+    return KafkaError(Code.invalid_topic_exception, f"Cannot append to internal topic {topic}: the broker writes it")
 
 
 def _must_verify(partition: Partition, batch: Batch, request: Any) -> bool:

@@ -44,8 +44,8 @@ class Uncommitted(Deferred):
         outcome.base_offset = appended.base_offset
         outcome.log_append_time = appended.log_append_time
         outcome.log_start_offset = appended.start_offset
-        must_wait = acks_all or appended.must_flush
-        if must_wait and partition.when_committed(appended.last_offset, lambda code: self._settle(outcome, code)):
+        if (acks_all or appended.must_flush) and partition.high_watermark <= appended.last_offset:
+            partition.when_committed(appended.last_offset, lambda code: self._settle(outcome, code))
             self._waiting.append(outcome)
 
     async def append_prepared(

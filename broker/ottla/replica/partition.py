@@ -257,9 +257,10 @@ class Partition(Stored):
         return True
 
     def _watermark_moved(self) -> None:
-        self.log.producers.replicated_to(self.high_watermark)
+        high_watermark = self.high_watermark
+        self.log.producers.replicated_to(high_watermark)
         if self._commits:
-            self._commits.resolve(self.high_watermark)
+            self._commits.resolve(high_watermark)
         appended, self._unseen_bytes = self._unseen_bytes, 0
         if self.watchers:
             for watcher in list(self.watchers):

@@ -10,7 +10,18 @@ from ottla.storage.segment import RELATIVE_OFFSET_MAX
 from ottla.storage.settings import LogSettings
 from ottla.storage.verification import Ticket
 from ottla.system import Buffer
-from ottla.wire.batch import HEADER_BYTES, OVERHEAD_BYTES, STAMP_BYTES, Batch, crc_matches, iterate, stamp
+from ottla.wire.batch import (
+    APPEND_TIME_BIT,
+    CONTROL_BIT,
+    HEADER_BYTES,
+    OVERHEAD_BYTES,
+    STAMP,
+    STAMP_BYTES,
+    TRANSACTIONAL_BIT,
+    Batch,
+    crc_matches,
+    iterate,
+)
 from ottla.wire.batch import stamp_append_time as stamp_time
 
 if TYPE_CHECKING:
@@ -19,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Appended", "append", "append_replicated"]
 
 NO_TIMESTAMP = -1
+PART_OF_TRANSACTION = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
 class Appended(NamedTuple):
@@ -37,27 +49,24 @@ def append(log: "Log", batch: Batch, *, leader_epoch: int, from_client: bool, ti
     size = batch.length + OVERHEAD_BYTES
     base_offset = log.end_offset
     now_ms = log.clock.wall_ms()
+    if size > settings.batch_bytes_max and not batch.is_control:
+        raise _too_large(log, size)  # a marker must get in, however small a topic's batches have to be
     if from_client:
-        _check_size(log, size)
         _check_timestamps(batch, settings, now_ms)
-    elif not batch.is_control:  # a marker must get in, however small a topic's batches have to be
-        _check_size(log, size)
     if batch.producer_id >= 0:
         earlier = log.producers.check(batch, offset=base_offset, from_client=from_client)
         if earlier is not None:
             _, _, first, last, timestamp = earlier
             return Appended(first, last, timestamp, log.start_offset, True, False)
-        if batch.is_control and (marker := end_marker(batch)):
-            log.producers.check_marker(batch, marker)
-        elif batch.is_transactional:
-            log.producers.require_verified(batch, ticket)
+        if batch.attributes & PART_OF_TRANSACTION:
+            _check_transaction(log, batch, ticket)
     if settings.append_time:
         max_timestamp = append_time = now_ms
         head = stamp_time(batch, base_offset=base_offset, leader_epoch=leader_epoch, now_ms=now_ms)
         body = memoryview(batch.data)[HEADER_BYTES:]
     else:
         max_timestamp, append_time = batch.max_timestamp, NO_TIMESTAMP
-        head = stamp(batch, base_offset=base_offset, leader_epoch=leader_epoch)
+        head = STAMP.pack(base_offset, batch.length, leader_epoch)
         body = memoryview(batch.data)[STAMP_BYTES:]
     last_offset = base_offset + batch.last_offset_delta
     segment = log.active
@@ -78,31 +87,39 @@ def append(log: "Log", batch: Batch, *, leader_epoch: int, from_client: bool, ti
     return Appended(base_offset, last_offset, append_time, log.start_offset, False, must_flush)
 
 
-def _check_size(log: "Log", size: int) -> None:
+def _too_large(log: "Log", size: int) -> KafkaError:
     settings = log.settings
     if size > settings.max_message_bytes:
-        raise KafkaError(
+        return KafkaError(
             Code.message_too_large,
             f"The record batch size in the append to {log.topic_partition} is {size} bytes which exceeds the maximum "
             f"configured value of {settings.max_message_bytes}.",
         )
-    if size > settings.segment_bytes:
-        raise KafkaError(
-            Code.record_list_too_large,
-            f"Message batch size is {size} bytes in append to partition {log.topic_partition}, which exceeds the "
-            f"maximum configured segment size of {settings.segment_bytes}.",
-        )
+    return KafkaError(
+        Code.record_list_too_large,
+        f"Message batch size is {size} bytes in append to partition {log.topic_partition}, which exceeds the "
+        f"maximum configured segment size of {settings.segment_bytes}.",
+    )
+
+
+def _check_transaction(log: "Log", batch: Batch, ticket: Ticket | None) -> None:
+    if batch.is_control and (marker := end_marker(batch)):
+        log.producers.check_marker(batch, marker)
+    elif batch.is_transactional:
+        log.producers.require_verified(batch, ticket)
 
 
 def _check_timestamps(batch: Batch, settings: LogSettings, now_ms: int) -> None:
     """By the header: its two timestamps bound those of a batch whose records are in order of time."""
-    if batch.timestamp_type:
+    if batch.attributes & APPEND_TIME_BIT:
         raise KafkaError(
             Code.invalid_timestamp, "Invalid timestamp type: producer should not set timestamp type to LogAppendTime."
         )
     if settings.append_time:
         return
     earliest, latest = now_ms - settings.timestamp_before_max_ms, now_ms + settings.timestamp_after_max_ms
+    if earliest <= batch.base_timestamp <= latest and earliest <= batch.max_timestamp <= latest:
+        return
     for timestamp in (batch.max_timestamp, batch.base_timestamp):
         if not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP:
             raise KafkaError(

@@ -120,10 +120,12 @@ class Log:
         when the disk would have to be asked: then call `read_cold` with the same arguments in a thread.
         """
         found = read.read(self, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
-        return None if found is None else found.data
+        return None if found is None else bytes(found.data)
 
     def read_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes:
-        return self.read_slice_cold(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first).data
+        return bytes(
+            self.read_slice_cold(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first).data
+        )
 
     def read_slice(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice | None:
         """The same as `read`, with the aborted transactions that such a reader must leave out."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ottla.errors import Code, KafkaError
 from ottla.storage.aborted_index import AbortedTransaction
 from ottla.storage.verification import Ticket, Verifications
-from ottla.wire.batch import SEQUENCE_MAX, Batch
+from ottla.wire.batch import CONTROL_BIT, SEQUENCE_MAX, TRANSACTIONAL_BIT, Batch
 from ottla.wire.markers import Marker
 from ottla.wire.records import iterate
 
@@ -174,12 +174,14 @@ class Producers:
         producer = self.by_id.get(batch.producer_id)
         if producer is None:
             producer = self.by_id[batch.producer_id] = Producer(batch.producer_id)
-        if batch.is_control:
+        attributes = batch.attributes
+        if attributes & CONTROL_BIT:
             return self._end(producer, batch, base_offset, timestamp)
-        producer.become(batch.producer_epoch)
+        if batch.producer_epoch != producer.epoch:
+            producer.become(batch.producer_epoch)
         producer.written.append(Written(batch.base_sequence, batch.last_sequence, base_offset, last_offset, timestamp))
         producer.last_timestamp = timestamp
-        if producer.transaction_start < 0 and batch.is_transactional:
+        if attributes & TRANSACTIONAL_BIT and producer.transaction_start < 0:
             producer.transaction_start = base_offset
             self._open[base_offset] = producer.id
         return None

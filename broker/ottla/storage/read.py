@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.errors import Code, KafkaError
 from ottla.storage.scan import Reader, scan
 from ottla.storage.segment import Segment
-from ottla.system import File
+from ottla.system import Buffer, File
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
@@ -21,7 +21,7 @@ class Cold(Exception):
 class Slice(NamedTuple):
     """Whole batches, and the aborted transactions among them: (producer id, first offset), by their first offsets."""
 
-    data: bytes
+    data: Buffer
     aborted: Sequence[tuple[int, int]]
 
 
@@ -36,7 +36,7 @@ class HotReader:
     def __init__(self, file: File) -> None:
         self._file = file
 
-    def read(self, position: int, size: int) -> bytes:
+    def read(self, position: int, size: int) -> Buffer:
         data = self._file.read_now(position, size)
         if data is None or len(data) < size:
             raise Cold
@@ -94,7 +94,7 @@ def _aborted(segments: Sequence[Segment], start: int, stop: int) -> list[tuple[i
 
 def _slice(
     log: "Log", segment: Segment, start: int, end: int, size_max: int, whole_first: bool, *, hot: bool
-) -> tuple[bytes, int] | None:
+) -> tuple[Buffer, int] | None:
     """The batches and the offset behind them; None when the segment has no batch that ends at or beyond `start`."""
     size = segment.size  # before next_offset: see Segment._note
     next_offset = segment.next_offset

@@ -25,4 +25,5 @@ def must_roll(
 
 def _indexes_full(segment: Segment, limit_bytes: int) -> bool:
     # The time index keeps a place for the entry that sealing adds.
-    return len(segment.load_index()) >= limit_bytes // 8 or len(segment.load_times()) >= limit_bytes // 12 - 1
+    entries, times = len(segment.load_index().offsets), len(segment.load_times().offsets)
+    return entries >= limit_bytes // 8 or times >= limit_bytes // 12 - 1

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
+from ottla.system import Buffer
 from ottla.wire.batch import CONTROL_BIT, HEADER, HEADER_BYTES, OVERHEAD_BYTES, Batch
 
 __all__ = ["Reader", "scan"]
@@ -14,7 +15,7 @@ WHOLE_BYTES = 1 << 20
 class Reader(Protocol):
     """What a scan needs of a File."""
 
-    def read(self, position: int, size: int) -> bytes: ...
+    def read(self, position: int, size: int) -> Buffer: ...
 
 
 def scan(file: Reader, *, start: int, end: int, whole: bool = False) -> Iterator[tuple[int, Batch]]:
@@ -23,7 +24,8 @@ def scan(file: Reader, *, start: int, end: int, whole: bool = False) -> Iterator
     Unless `whole`, `batch.data` may be cut short after the header (never for a control batch). Nothing is verified
     but lengths, and no more is read at once than a batch that lies inside the file needs.
     """
-    chunk, chunk_at, position = b"", start, start
+    chunk: Buffer = b""
+    chunk_at = position = start
     while position + HEADER_BYTES <= end:
         at = position - chunk_at
         if at + HEADER_BYTES > len(chunk):
@@ -42,5 +44,5 @@ def scan(file: Reader, *, start: int, end: int, whole: bool = False) -> Iterator
         position += size
 
 
-def _read(file: Reader, position: int, end: int, size: int) -> bytes:
+def _read(file: Reader, position: int, end: int, size: int) -> Buffer:
     return file.read(position, min(size, end - position))

@@ -95,13 +95,15 @@ class Segment(SegmentFiles):
     def _note(self, size: int, last_offset: int, max_timestamp: int, interval: int) -> None:
         """A batch now follows the others. `size` moves last: readers in threads go by it."""
         position = self.size
-        if max_timestamp > self.max_timestamp:
-            self._max_timestamp, self._max_timestamp_offset = max_timestamp, last_offset
+        largest = self.max_timestamp
+        if max_timestamp > largest:
+            largest = self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
         if position == 0:
             self._first_timestamp = max_timestamp
         if self.unindexed_bytes > interval:
             self.load_index().append(last_offset - self.base_offset, position)
-            self.load_times().append(self.max_timestamp, self._max_timestamp_offset - self.base_offset)
+            self.load_times().append(largest, self._max_timestamp_offset - self.base_offset)
             self.unindexed_bytes = 0
         self.unindexed_bytes += size
         self.next_offset = last_offset + 1

@@ -1,7 +1,7 @@
 """What a log is told by its topic's configuration, typed. PURE."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 __all__ = ["LogSettings"]
@@ -41,16 +41,18 @@ class LogSettings:
     preallocate: bool = False
     producer_expiry_ms: int = DAY_MS
 
-    @property
-    def append_time(self) -> bool:
-        return self.timestamp_type == APPEND_TIME
+    # What every append asks, worked out once.
+    append_time: bool = field(init=False)
+    batch_bytes_max: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "append_time", self.timestamp_type == APPEND_TIME)
+        object.__setattr__(self, "batch_bytes_max", min(self.max_message_bytes, self.segment_bytes))
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> "LogSettings":
         """From typed values under Kafka's names; a name that is missing keeps its default."""
-        chosen: dict[str, Any] = {
-            field.name: values[name] for field in fields(cls) if (name := KAFKA_NAMES[field.name]) in values
-        }
+        chosen: dict[str, Any] = {setting: values[name] for setting, name in KAFKA_NAMES.items() if name in values}
         if "cleanup_policies" in chosen:
             chosen["cleanup_policies"] = _policies(chosen["cleanup_policies"])
         return cls(**chosen)
@@ -70,4 +72,6 @@ _RENAMED = {
     "timestamp_after_max_ms": "message.timestamp.after.max.ms",
     "producer_expiry_ms": "producer.id.expiration.ms",
 }
-KAFKA_NAMES = {field.name: _RENAMED.get(field.name, field.name.replace("_", ".")) for field in fields(LogSettings)}
+KAFKA_NAMES = {
+    each.name: _RENAMED.get(each.name, each.name.replace("_", ".")) for each in fields(LogSettings) if each.init
+}

@@ -34,7 +34,6 @@ __all__ = [
     "iterate",
     "parse",
     "sole",
-    "stamp",
     "stamp_append_time",
 ]
 
@@ -167,6 +166,14 @@ def iterate(view: Buffer) -> Iterator[Batch]:
 
 def sole(records: Buffer | None, *, version: int) -> Batch:
     """The one batch that a produce request of this version may hold for a partition, not yet checked."""
+    if version >= 7 and records is not None and len(records) >= HEADER_BYTES:
+        fields = HEADER.unpack_from(records)
+        if fields[1] + OVERHEAD_BYTES == len(records) and fields[3] == 2:
+            return Batch(records, fields)  # as nearly always
+    return _sole_of(records, version)
+
+
+def _sole_of(records: Buffer | None, version: int) -> Batch:
     if records is None or len(records) < MAGIC_END or _size_at(records, 0) > len(records):
         raise KafkaError(
             Code.invalid_record,
@@ -206,37 +213,46 @@ def crc_matches(batch: Batch) -> bool:
 
 def check(batch: Batch) -> None:
     """Refuse what Kafka refuses of a client's batch by its header and CRC."""
+    attributes = batch.attributes
+    if not (
+        batch.magic == 2
+        and batch.base_offset == 0
+        and 0 < batch.count == batch.last_offset_delta + 1
+        and not attributes & CONTROL_BIT
+        and attributes & CODEC_MASK <= CODEC_ZSTD
+        and (batch.base_sequence >= 0 or batch.producer_id < 0)
+        and crc_matches(batch)
+    ):
+        raise _flaw(batch)
+
+
+def _flaw(batch: Batch) -> KafkaError:
+    """The first that Kafka would find."""
     if batch.magic != 2:
-        raise KafkaError(Code.corrupt_message, f"Invalid magic found in record: {batch.magic}")
+        return KafkaError(Code.corrupt_message, f"Invalid magic found in record: {batch.magic}")
     if batch.base_offset != 0:
-        raise _invalid(f"The baseOffset of the record batch should be 0, but it is {batch.base_offset}")
+        return _invalid(f"The baseOffset of the record batch should be 0, but it is {batch.base_offset}")
     if not crc_matches(batch):
-        raise KafkaError(Code.corrupt_message, f"Record is corrupt (stored crc = {batch.crc})")
+        return KafkaError(Code.corrupt_message, f"Record is corrupt (stored crc = {batch.crc})")
     if batch.codec > CODEC_ZSTD:
-        raise KafkaError(Code.unsupported_compression_type, f"Unknown compression type id: {batch.codec}")
+        return KafkaError(Code.unsupported_compression_type, f"Unknown compression type id: {batch.codec}")
     if batch.last_offset_delta < 0:
-        raise _invalid(f"Batch has an invalid offset range: [0, {batch.last_offset_delta}]")
+        return _invalid(f"Batch has an invalid offset range: [0, {batch.last_offset_delta}]")
     if batch.count <= 0:
-        raise _invalid(f"Invalid reported count for record batch: {batch.count}")
+        return _invalid(f"Invalid reported count for record batch: {batch.count}")
     if batch.count != batch.last_offset_delta + 1:
-        raise _invalid(
+        return _invalid(
             f"Inconsistent batch offset range [0, {batch.last_offset_delta}] and count of records {batch.count}"
         )
     if batch.is_control:
-        raise _invalid("Clients are not allowed to write control records")
-    if batch.producer_id >= 0 and batch.base_sequence < 0:
-        raise _invalid(
-            f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
-        )
+        return _invalid("Clients are not allowed to write control records")
+    return _invalid(
+        f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
+    )
 
 
 def _invalid(message: str) -> KafkaError:
     return KafkaError(Code.invalid_record, message)
-
-
-def stamp(batch: Batch, *, base_offset: int, leader_epoch: int) -> bytes:
-    """The first 16 bytes anew; bytes 16 onwards of `batch.data` follow them unchanged."""
-    return STAMP.pack(base_offset, batch.length, leader_epoch)
 
 
 def stamp_append_time(batch: Batch, *, base_offset: int, leader_epoch: int, now_ms: int) -> bytes:

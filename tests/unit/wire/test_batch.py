@@ -125,7 +125,7 @@ def test_iterate_gives_each_batch_its_own_bytes():
 
 
 def test_a_stamp_leaves_the_crc_valid():
-    head = batches.stamp(parse(GOOD), base_offset=1234, leader_epoch=5)
+    head = batches.STAMP.pack(1234, parse(GOOD).length, 5)
     stamped = parse(head + GOOD[16:])
     assert crc_matches(stamped)
     assert (stamped.base_offset, stamped.leader_epoch, stamped.last_offset) == (1234, 5, 1236)
