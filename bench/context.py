@@ -1,9 +1,8 @@
 """What a workload gets: fresh brokers of one peer, and the size of the run."""
 
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,26 +29,21 @@ class Context:
     @contextmanager
     def broker(self, settings: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
         """Started, on an empty folder that is removed afterwards."""
-        folder = Path(tempfile.mkdtemp(prefix=f"bench-{self.peer}-"))
-        broker = PEERS[self.peer](folder, settings=settings)
-        try:
+        make = PEERS[self.peer]
+        with scratch(f"bench-{self.peer}-") as folder, closing(make(Path(folder), settings=settings)) as broker:
             broker.start()
             yield broker
-        finally:
-            broker.close()
-            shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
     def fleet(self) -> Iterator[FleetOf]:
         """Three brokers in three racks at default settings, started; removed afterwards."""
-        folder = Path(tempfile.mkdtemp(prefix=f"bench-fleet-{self.peer}-"))
-        fleet = FleetOf(self.peer, folder)
-        try:
+        with scratch(f"bench-fleet-{self.peer}-") as folder, closing(FleetOf(self.peer, Path(folder))) as fleet:
             fleet.start()
             yield fleet
-        finally:
-            fleet.close()
-            shutil.rmtree(folder, ignore_errors=True)
+
+
+def scratch(prefix: str) -> AbstractContextManager[str]:
+    return tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
 
 
 def fresh_topic(broker: BrokerProcess, name: str, partitions: int = 1) -> str:

@@ -223,19 +223,11 @@ def test_new_connections_wait_for_their_turn(
 def test_kafka_configs(bootstrap: str) -> None:
     server = ("--bootstrap-server", bootstrap)
     clients = ("--entity-type", "clients", "--entity-name", "app")
+    each_ip = ("--entity-type", "ips", "--entity-default")
     both = ("--entity-type", "users", "--entity-name", "ann", "--entity-type", "clients", "--entity-default")
     java_tool(CONFIGS, *server, "--alter", *clients, "--add-config", "producer_byte_rate=1000,request_percentage=50")
     java_tool(CONFIGS, *server, "--alter", *both, "--add-config", "consumer_byte_rate=2000")
-    java_tool(
-        CONFIGS,
-        *server,
-        "--alter",
-        "--entity-type",
-        "ips",
-        "--entity-default",
-        "--add-config",
-        "connection_creation_rate=900",
-    )
+    java_tool(CONFIGS, *server, "--alter", *each_ip, "--add-config", "connection_creation_rate=900")
     (line,) = java_tool(CONFIGS, *server, "--describe", *clients).lines
     assert line.startswith("Quota configs for client-id 'app' are ")
     assert "producer_byte_rate=1000.0" in line and "request_percentage=50.0" in line
@@ -246,16 +238,7 @@ def test_kafka_configs(bootstrap: str) -> None:
         "Quota configs for the default ip are connection_creation_rate=900.0"
     ]
     java_tool(CONFIGS, *server, "--alter", *clients, "--delete-config", "producer_byte_rate,request_percentage")
-    java_tool(
-        CONFIGS,
-        *server,
-        "--alter",
-        "--entity-type",
-        "ips",
-        "--entity-default",
-        "--delete-config",
-        "connection_creation_rate",
-    )
+    java_tool(CONFIGS, *server, "--alter", *each_ip, "--delete-config", "connection_creation_rate")
     assert java_tool(CONFIGS, *server, "--describe", *clients).lines == []
     refused = java_tool(CONFIGS, *server, "--alter", *clients, "--add-config", "producer_byte_rate=-1", code=1)
     assert "Quota producer_byte_rate must be greater than 0" in refused.text

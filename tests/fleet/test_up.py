@@ -1,9 +1,11 @@
 """`ottla up` as `make up` runs it: brokers, sample, table; Ctrl-C stops all. Ottla only."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -13,12 +15,22 @@ from support.waiting import eventually
 UP_S_MAX = 600.0
 
 
-def test_up_prints_the_table_and_ctrl_c_stops_everything(tmp_path: Path) -> None:
-    output = tmp_path / "up.log"
-    words = ["up", "--port", str(port_with_room()), "--data-dir", str(tmp_path / "data"), "--events", "1000"]
+@contextlib.contextmanager
+def started(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """`ottla up`, and the file that has what it says."""
+    output = folder / "up.log"
+    words = ["up", "--port", str(port_with_room()), "--data-dir", str(folder / "data"), "--events", "1000"]
     with open(output, "wb") as log:
-        up = subprocess.Popen([sys.executable, "-m", "ottla", *words], stdout=log, stderr=log, cwd=tmp_path)
+        up = subprocess.Popen([sys.executable, "-m", "ottla", *words], stdout=log, stderr=log, cwd=folder)
     try:
+        yield up, output
+    finally:
+        if up.poll() is None:
+            up.kill()
+
+
+def test_up_prints_the_table_and_ctrl_c_stops_everything(tmp_path: Path) -> None:
+    with started(tmp_path) as (up, output):
         seen = eventually(output.read_text, lambda text: "stay up" in text or up.poll() is not None, timeout_s=UP_S_MAX)
         assert "sessions are as they should be" in seen, seen
         assert "rack b" in seen and "user-1" in seen
@@ -28,26 +40,16 @@ def test_up_prints_the_table_and_ctrl_c_stops_everything(tmp_path: Path) -> None
         assert up.wait(60) == 0, output.read_text()
         assert not [child for child in children if child.is_running()]
         assert output.read_text().count("stopped") == 3
-    finally:
-        if up.poll() is None:
-            up.kill()
 
 
 def test_ctrl_c_while_spark_runs_stops_it_too(tmp_path: Path) -> None:
-    output = tmp_path / "up.log"
-    words = ["up", "--port", str(port_with_room()), "--data-dir", str(tmp_path / "data"), "--events", "1000"]
-    with open(output, "wb") as log:
-        up = subprocess.Popen([sys.executable, "-m", "ottla", *words], stdout=log, stderr=log, cwd=tmp_path)
-    try:
+    with started(tmp_path) as (up, output):
         eventually(output.read_text, lambda text: "Spark 4" in text or up.poll() is not None, timeout_s=UP_S_MAX)
         children = psutil.Process(up.pid).children(recursive=True)
         assert any(child.name() == "java" for child in children)
         up.send_signal(signal.SIGINT)
         assert up.wait(90) == 0, output.read_text()
         assert not [child for child in children if child.is_running()], output.read_text()
-    finally:
-        if up.poll() is None:
-            up.kill()
 
 
 def test_java_missing_is_told_in_one_line(tmp_path: Path) -> None:

@@ -1,9 +1,7 @@
-"""Plays scripts against the automaton of classic groups and writes what it answers, logs and becomes.
+"""Scripts (`golden.scripts`) of the automaton of classic groups: they print what it answers, logs and becomes.
 
-A script (tests/golden/classic_groups/*.txt) has command lines beginning with "> ", each followed by what it must print.
-`python tests/golden/classic_group_scripts.py --rewrite` writes what it prints now; read the difference before you
-commit it. A request is named by a letter, so that its answer is known when it comes; ID is a member's id (c-1, c-2, …
-as they are given out) or - for none, G a generation. Writes are committed at once unless a script says otherwise.
+A request is named by a letter, so that its answer is known when it comes; ID is a member's id (c-1, c-2, … as they are
+given out) or - for none, G a generation. Writes are committed at once unless a script says otherwise.
 
     > rules initial_delay_ms=0 members_max=2     an empty group under these rules (delay 3000 if not told)
     > at 3                                       the clock stands at 3 s; what is due on the way happens
@@ -16,9 +14,7 @@ as they are given out) or - for none, G a generation. Writes are committed at on
     > crash                                      another coordinator reads the log
 """
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from ottla.errors import Code, KafkaError
@@ -27,7 +23,6 @@ from ottla.group.classic import ClassicGroup
 from ottla.group.classic_member import Joined, Leave, Left, Sync, Synced
 from support.classic_groups import Stage, subscription
 
-FOLDER = Path(__file__).parent / "classic_groups"
 KNOWN_ID_SINCE, SKIP_SINCE, LATEST = 4, 9, 9
 NOBODY = "-"
 
@@ -165,23 +160,3 @@ def shown(answer: Any) -> str:
         case Joined():
             return f"{answer.code.name} {answer.member_id}".rstrip()
     return str(answer.code.name)
-
-
-def play(text: str) -> str:
-    script, out = Script(), []
-    for line in text.splitlines():
-        if line.startswith("> "):
-            out += [line, *script.run(line[2:].partition("  #")[0])]
-        elif line.startswith("#") or not line:
-            out.append(line)
-    return "\n".join(out) + "\n"
-
-
-if __name__ == "__main__":
-    for path in sorted(FOLDER.glob("*.txt")):
-        old = path.read_text()
-        new = play(old)
-        if new != old:
-            print(f"{path.name} {'rewritten' if '--rewrite' in sys.argv else 'differs'}")
-            if "--rewrite" in sys.argv:
-                path.write_text(new)

@@ -1,7 +1,6 @@
-"""Plays scripts against a quorum of Raft cores and writes what happens, like a cluster's log.
+"""Scripts (`golden.scripts`) of a quorum of Raft cores: they print what happens, like a cluster's log.
 
-A script (tests/golden/raft/*.txt) has command lines beginning with "> ", each followed by what it must print.
-`python tests/golden/raft_scripts.py --rewrite` writes what it prints now; read the difference before you commit it.
+Nothing is persisted, sent or applied before `stabilize` or `pass`.
 
     > cluster voters=1,2,3 observers=4    nodes with empty logs; seeds name only the voters
     > timeout 1                           node 1's deadline passes
@@ -15,18 +14,14 @@ A script (tests/golden/raft/*.txt) has command lines beginning with "> ", each f
     > status                              one line per node
 """
 
-import sys
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 
 from ottla.raft import messages as m
 from ottla.raft.core import NotLeader, Raft, RaftConfig, Ready, VoterChangeRefused
 from ottla.raft.log import RaftLog
 from ottla.raft.messages import Entry, HardState, Member, Message, Snapshot, Voter
-
-FOLDER = Path(__file__).parent / "raft"
 
 
 class Script:
@@ -211,21 +206,3 @@ def _describe(message: Message) -> str:
         case m.LeaderHint():
             return f"{name} leader {message.leader}"
     return name
-
-
-def play(text: str) -> str:
-    """The script with what it prints now."""
-    script, lines = Script(), []
-    for line in text.splitlines():
-        if line.startswith("> "):
-            lines += [line, *script.run(line[2:])]
-        elif not line or line.startswith("#"):
-            lines.append(line)
-    return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] != ["--rewrite"]:
-        raise SystemExit(__doc__)
-    for path in sorted(FOLDER.glob("*.txt")):
-        path.write_text(play(path.read_text()))

@@ -1,8 +1,6 @@
-"""Plays scripts against the transaction automaton and writes what it answers, logs and wants to tell partitions.
+"""Scripts (`golden.scripts`) of the transaction automaton: they print what it answers, logs and tells partitions.
 
-A script (tests/golden/transactions/*.txt) has command lines beginning with "> ", each followed by what it must print.
-`python tests/golden/transaction_scripts.py --rewrite` writes what it prints now; read the difference before you commit
-it. ID is a transactional id, P/E a producer's id and epoch. Fresh producer ids are 1000, 1001, …
+ID is a transactional id, P/E a producer's id and epoch. Fresh producer ids are 1000, 1001, …
 
     > version 2                    the fleet's finalized transaction.version
     > at 5000                      the clock stands at 5000 ms
@@ -18,10 +16,8 @@ it. ID is a transactional id, P/E a producer's id and epoch. Fresh producer ids 
     > epoch ID 32766               as if so many epochs had been used
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from ottla.errors import Code
 from ottla.txn import deciding, records
@@ -29,7 +25,6 @@ from ottla.txn.deciding import NEEDS_PRODUCER_ID, Decision, ProducerSession
 from ottla.txn.states import ENDING, State
 from ottla.txn.transaction import NONE, TopicPartition, Transaction
 
-FOLDER = Path(__file__).parent / "transactions"
 OLD_FLOW, NEXT_EPOCHS = 0, 2
 
 
@@ -176,23 +171,3 @@ def described(one: Transaction) -> str:
     if one.started_ms != NONE:
         parts.append(f"since {one.started_ms}")
     return " ".join(parts)
-
-
-def play(text: str) -> str:
-    script, out = Script(), []
-    for line in text.splitlines():
-        if line.startswith("> "):
-            out += [line, *script.run(line[2:].partition("  #")[0])]
-        elif line.startswith("#") or not line:
-            out.append(line)
-    return "\n".join(out) + "\n"
-
-
-if __name__ == "__main__":
-    for path in sorted(FOLDER.glob("*.txt")):
-        old = path.read_text()
-        new = play(old)
-        if new != old:
-            print(f"{path.name} {'rewritten' if '--rewrite' in sys.argv else 'differs'}")
-            if "--rewrite" in sys.argv:
-                path.write_text(new)

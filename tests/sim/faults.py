@@ -77,13 +77,18 @@ class Faults:
     def _crash(self, node: SimNode) -> None:
         if not self._may_crash(node):
             return
+        node.unclean = True
+        self._doom(node, power=False)
+
+    def _doom(self, node: SimNode, *, power: bool) -> None:
+        """At once, or in the middle of what it writes next."""
         assert node.life is not None
-        node.unclean, node.doomed = True, node.life
+        node.doomed = node.life
         if self.random.random() < 0.5:
             node.life.disk.crash_in = self.random.randint(1, 12)
-            self.loop.later(0.5, self._end, node, node.life, False)
+            self.loop.later(0.5, self._end, node, node.life, power)
         else:
-            self._end(node, node.life, False)
+            self._end(node, node.life, power)
         self._restart_later(node)
 
     def _may_crash(self, node: SimNode) -> bool:
@@ -134,14 +139,8 @@ class Faults:
     def _lose_power_of_one(self) -> None:
         node = self.random.choice(self.nodes)
         if self._may_lose_data(node):
-            assert node.life is not None
-            node.power_lost, node.loses_power, node.doomed = True, True, node.life
-            if self.random.random() < 0.5:
-                node.life.disk.crash_in = self.random.randint(1, 12)
-                self.loop.later(0.5, self._end, node, node.life, True)
-            else:
-                self._end(node, node.life, True)
-            self._restart_later(node)
+            node.power_lost, node.loses_power = True, True
+            self._doom(node, power=True)
 
     def _may_lose_data(self, node: SimNode) -> bool:
         """One replica at a time, and only while the others are whole: that is what min.insync.replicas=2 promises."""

@@ -52,19 +52,11 @@ class GroupClient(Client):
     def coordinator(self) -> SimNode | None:
         """As some node's metadata says. What is older than what was heard before is not believed: a broker that is cut
         off goes on answering for groups that another one has taken over, as Kafka's do."""
-        serving = [node for node in self.network.nodes.values() if node.life is not None and node.life.serves]
-        if not serving:
-            return None
-        life = self.random.choice(serving).life
-        assert life is not None
-        topic = life.quorum.feed.image.topics.get(OFFSETS_TOPIC)
+        image = self.some_image()
+        topic = image.topics.get(OFFSETS_TOPIC) if image is not None else None
         if topic is None:
             return None
-        state = topic.partitions[partition_of(self.group, len(topic.partitions))]
-        if state.leader_epoch < self._leader_epoch:
-            return None
-        self._leader_epoch = state.leader_epoch
-        return self.network.nodes.get(state.leader)
+        return self.believed(topic.partitions[partition_of(self.group, len(topic.partitions))])
 
     async def call(self, api_key: tuple[int, int], request: Any) -> Any | None:
         """None when nobody answers."""

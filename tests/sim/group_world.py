@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from ottla.coordination.partitioning import partition_of
-from ottla.errors import KafkaError
 from ottla.group.offsets_topic import OFFSETS_TOPIC
 from sim.consumer_clients import SESSION_MS, ConsumerMember, Holdings
+from sim.coordinated_world import CoordinatedWorld, find_coordinators
 from sim.group_clients import Committer, GroupMember, Ownership
 from sim.node import SimNode
 from sim.topics import STAYS, Topics
-from sim.world import HEAL_SECONDS_MAX, LOOK_SECONDS, START_SECONDS_MAX, World
+from sim.world import HEAL_SECONDS_MAX, LOOK_SECONDS, World
 
 __all__ = ["GroupWorld"]
 
@@ -22,7 +22,7 @@ COMMITTERS = 3
 OFFSETS_PARTITIONS = 2
 
 
-class GroupWorld(World):
+class GroupWorld(CoordinatedWorld):
     settings: ClassVar[Mapping[str, str]] = {
         "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
         "group.initial.rebalance.delay.ms": "500",
@@ -49,13 +49,6 @@ class GroupWorld(World):
         await self.until(self.topics.team_is_whole, HEAL_SECONDS_MAX, "the members of a group do not settle")
         await self.until(self.topics.crew_is_whole, HEAL_SECONDS_MAX, "the members of a KIP-848 group do not settle")
 
-    def _no_loose_ends(self) -> None:
-        """An answer with Kafka's code that a process did not live to read is no failure."""
-        self.loop.failures = [
-            context for context in self.loop.failures if not isinstance(context.get("exception"), KafkaError)
-        ]
-        super()._no_loose_ends()
-
 
 class GroupTopics(Topics):
     """With the offsets topic, and with groups as its clients."""
@@ -71,14 +64,7 @@ class GroupTopics(Topics):
 
     async def begin(self) -> None:
         await super().begin()
-        life = self._world.nodes[0].life
-        assert life is not None and life.services is not None
-        for _ in range(round(START_SECONDS_MAX / LOOK_SECONDS)):
-            try:
-                await self._world.loop.within(life.process, life.services.groups.leader_of("any"))
-                return
-            except KafkaError:
-                await asyncio.sleep(LOOK_SECONDS)
+        await find_coordinators(self._world, "groups")
 
     def start_clients(self) -> None:
         super().start_clients()

@@ -4,16 +4,14 @@ New seeds every run: OTTLA_SIM_HISTORIES (300) of them, in shares that run besid
 seed; `python -m sim.run SEED --log`, or OTTLA_SIM_SEED=…, replays it exactly.
 """
 
-import logging
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from random import SystemRandom
 
 import pytest
-from sim.invariants import Broken
+from sim.playing import played
 from sim.world import World
 
 SHARES = 10
@@ -35,20 +33,8 @@ KEPT_SEEDS = (
 )
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
 def check(seed: int) -> World:
-    world = World(seed)
-    try:
-        world.play()
-    except Exception as error:
-        raise Broken(f"seed {seed}: {error}; replay with python -m sim.run {seed} --log") from error
-    return world
+    return played(World(seed), replay=f"python -m sim.run {seed} --log")
 
 
 @pytest.mark.parametrize("seed", KEPT_SEEDS)

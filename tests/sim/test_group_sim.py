@@ -1,34 +1,21 @@
 """Groups by seeds, on virtual time: no partition owned twice in a generation or epoch, nor by two members of a KIP-848
 group at once; no committed offset lost or gone back.
 
-New seeds every run, for OTTLA_SIM_SECONDS (60). A failure prints its seed; OTTLA_SIM_SEED=… replays it exactly.
+New seeds every run, for OTTLA_SIM_SECONDS (60). A failure prints its seed;
+`python -m sim.run SEED --groups --log`, or OTTLA_SIM_SEED=…, replays it exactly.
 """
 
-import logging
 import os
 import time
-from collections.abc import Iterator
 from random import SystemRandom
 
 import pytest
 from sim.group_world import GroupWorld
-from sim.invariants import Broken
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+from sim.playing import played
 
 
 def check(seed: int) -> GroupWorld:
-    world = GroupWorld(seed)
-    try:
-        world.play()
-    except Exception as error:
-        raise Broken(f"seed {seed}: {error}; replay with OTTLA_SIM_SEED={seed}") from error
-    return world
+    return played(GroupWorld(seed), replay=f"python -m sim.run {seed} --groups --log")
 
 
 def test_a_seed_replays_exactly() -> None:

@@ -4,15 +4,13 @@ New seeds every run: OTTLA_SIM_TRANSACTIONS (72) of them, in shares that run bes
 seed; `python -m sim.run SEED --transactions --log`, or OTTLA_SIM_SEED=…, replays it exactly.
 """
 
-import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
 from random import SystemRandom
 
 import pytest
-from sim.invariants import Broken
+from sim.playing import played
 from sim.txn_steps import Step
 from sim.txn_world import TransactionWorld
 
@@ -26,21 +24,9 @@ KEPT_SEEDS = (
 )
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
 def check(seed: int, only: Step | None = None) -> TransactionWorld:
-    world = TransactionWorld(seed, only=only)
-    try:
-        world.play()
-    except Exception as error:
-        options = f"--transactions --only {only.name}" if only is not None else "--transactions"
-        raise Broken(f"seed {seed}: {error}; replay with python -m sim.run {seed} {options} --log") from error
-    return world
+    options = f"--transactions --only {only.name}" if only is not None else "--transactions"
+    return played(TransactionWorld(seed, only=only), replay=f"python -m sim.run {seed} {options} --log")
 
 
 @pytest.mark.parametrize("seed", KEPT_SEEDS)

@@ -25,12 +25,8 @@ class Directory(Client):
         self._epochs: dict[tuple[str, int], int] = {}
 
     def find(self, topic: str, index: int) -> SimNode | None:
-        serving = [node for node in self.network.nodes.values() if node.life is not None and node.life.serves]
-        if not serving:
-            return None
-        life = self.random.choice(serving).life
-        assert life is not None
-        state = life.quorum.feed.image.partition(topic, index)
+        image = self.some_image()
+        state = image.partition(topic, index) if image is not None else None
         if state is None or state.leader_epoch < self._epochs.get((topic, index), -1):
             return None
         self._epochs[topic, index] = state.leader_epoch

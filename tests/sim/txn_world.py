@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ottla.errors import KafkaError
 from ottla.group.offsets_topic import OFFSETS_TOPIC
 from ottla.metadata.commands import Reassignment
 from ottla.replica.partition import Partition
 from ottla.txn.state_topic import STATE_TOPIC
+from sim.coordinated_world import CoordinatedWorld, find_coordinators
 from sim.faults import Faults
 from sim.node import SimNode
 from sim.topics import EQUAL_SECONDS_MAX, STAYS, Topics, Trial
@@ -20,7 +20,7 @@ from sim.txn_clients import Copier
 from sim.txn_directory import LEDGER
 from sim.txn_reader import Reader
 from sim.txn_steps import Plan, Step, Steps, Victim
-from sim.world import HEAL_SECONDS_MAX, LOOK_SECONDS, START_SECONDS_MAX, World
+from sim.world import HEAL_SECONDS_MAX, LOOK_SECONDS
 
 __all__ = ["TransactionWorld"]
 
@@ -28,7 +28,7 @@ COPIERS = (2, 3)
 INTERNAL_PARTITIONS = 2
 
 
-class TransactionWorld(World):
+class TransactionWorld(CoordinatedWorld):
     """`only`: no other faults than crashes at this step."""
 
     settings: ClassVar[Mapping[str, str]] = {
@@ -66,13 +66,6 @@ class TransactionWorld(World):
             return {entry.copier for entry in books.entries[begin:] if entry.is_committed} == {c.name for c in copiers}
 
         await self.until(all_commit, HEAL_SECONDS_MAX, "a copier cannot commit")
-
-    def _no_loose_ends(self) -> None:
-        """An answer with Kafka's code that a process did not live to read is no failure."""
-        self.loop.failures = [
-            context for context in self.loop.failures if not isinstance(context.get("exception"), KafkaError)
-        ]
-        super()._no_loose_ends()
 
 
 class TransactionFaults(Faults):
@@ -125,15 +118,7 @@ class TransactionTopics(Topics):
     async def begin(self) -> None:
         await self._make(STAYS, 1)
         await self._make(LEDGER, self.random.randint(2, 3))
-        life = self._world.nodes[0].life
-        assert life is not None and life.services is not None
-        for lookup in (life.services.groups.leader_of, life.services.transactions.leader_of):
-            for _ in range(round(START_SECONDS_MAX / LOOK_SECONDS)):
-                try:
-                    await self._world.loop.within(life.process, lookup("any"))
-                    break
-                except KafkaError:
-                    await asyncio.sleep(LOOK_SECONDS)
+        await find_coordinators(self._world, "groups", "transactions")
 
     def start_clients(self) -> None:
         world = self._world

@@ -11,6 +11,8 @@ from kio.index import load_response_schema
 from ottla.api.call import Call
 from ottla.api.registry import load_all
 from ottla.errors import Code, KafkaError
+from ottla.metadata.image import Image
+from ottla.metadata.state import PartitionState
 from ottla.wire.batch import iterate
 from ottla.wire.records import Record, encode
 from sim.disk import Crash
@@ -46,14 +48,23 @@ class Client:
         self._leader_epoch = -1
 
     def leader(self, topic_id: uuid.UUID, index: int) -> SimNode | None:
-        """As some node's metadata says; what is older than what was heard before is not believed."""
+        """As some node's metadata says."""
+        image = self.some_image()
+        topic = image.topics_by_id.get(topic_id) if image is not None else None
+        return self.believed(topic.partitions[index]) if topic is not None else None
+
+    def some_image(self) -> Image | None:
+        """The metadata of one of those who serve."""
         serving = [node for node in self.network.nodes.values() if node.life is not None and node.life.serves]
         if not serving:
             return None
         life = self.random.choice(serving).life
         assert life is not None
-        topic = life.quorum.feed.image.topics_by_id.get(topic_id)
-        if topic is None or (state := topic.partitions[index]).leader_epoch < self._leader_epoch:
+        return life.quorum.feed.image
+
+    def believed(self, state: PartitionState) -> SimNode | None:
+        """The leader; what is older than what was heard before is not believed."""
+        if state.leader_epoch < self._leader_epoch:
             return None
         self._leader_epoch = state.leader_epoch
         return self.network.nodes.get(state.leader)

@@ -50,12 +50,12 @@ def java_tool(
 def java_program(
     name: str, *arguments: str, stdin: str | None = None, code: int | None = 0, timeout_s: float = TOOL_TIMEOUT_S
 ) -> Finished:
-    """Run `tests/support/java/<name>.java`, compiled when it changed."""
+    """Run `tests/support/java/<name>.java`, compiled when anything in the folder changed."""
     return _run(program_command(name, *arguments), stdin=stdin, code=code, timeout_s=timeout_s)
 
 
 def program_command(name: str, *arguments: str) -> list[str]:
-    return java_command(name, *arguments, classes=_compiled(SOURCES / f"{name}.java"))
+    return java_command(name, *arguments, classes=_compiled())
 
 
 def _run(command: list[str], *, stdin: str | None, code: int | None, timeout_s: float) -> Finished:
@@ -71,20 +71,27 @@ def _without_logger_notice(text: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("SLF4J:"))
 
 
-def _compiled(source: Path) -> Path:
-    """A folder of classes, named by the source's content so that it is never stale; made whole or not at all."""
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
-    target = cache_folder().parent / f"classes-{source.stem}-{digest}"
+def _compiled() -> Path:
+    """A folder of all programs' classes, named by the sources so that it is never stale; made whole or not at all."""
+    sources = sorted(SOURCES.glob("*.java"))
+    target = cache_folder().parent / f"classes-{_digest(sources)}"
     if target.is_dir():
         return target
     jars = kafka_jars()
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         made = Path(scratch) / "classes"
-        subprocess.run(["javac", "-cp", f"{jars}/*", "-d", str(made), str(source)], check=True)
+        subprocess.run(["javac", "-cp", f"{jars}/*", "-d", str(made), *map(str, sources)], check=True)
         try:
             os.rename(made, target)
         except OSError:
-            # A parallel worker compiled the same source first.
+            # A parallel worker compiled the same sources first.
             if not target.is_dir():
                 raise
     return target
+
+
+def _digest(sources: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(f"{source.name}\0{source.stat().st_size}\0".encode() + source.read_bytes())
+    return digest.hexdigest()[:16]

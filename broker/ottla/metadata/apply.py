@@ -139,28 +139,24 @@ class ImageBuilder:
 
     def config(self, record: pb.ConfigRecord) -> None:
         resource = (record.resource_type, record.resource_name)
-        settings = dict(self._current("configs").get(resource, {}))
-        if record.HasField("value"):
-            settings[record.key] = record.value
-        else:
-            settings.pop(record.key, None)
-        if settings:
-            self._draft("configs")[resource] = settings
-        else:
-            self._draft("configs").pop(resource, None)
+        self._set_or_remove("configs", resource, record)
         self._configs.add(resource)
 
     def client_quota(self, record: pb.ClientQuotaRecord) -> None:
         entity = tuple((each.type, each.name if each.HasField("name") else None) for each in record.entity)
-        quotas = dict(self._current("client_quotas").get(entity, {}))
+        self._set_or_remove("client_quotas", entity, record)
+
+    def _set_or_remove(self, table: str, owner: Any, record: pb.ConfigRecord | pb.ClientQuotaRecord) -> None:
+        """One value of an owner's; who has none left is not in the table."""
+        values = dict(self._current(table).get(owner, {}))
         if record.HasField("value"):
-            quotas[record.key] = record.value
+            values[record.key] = record.value
         else:
-            quotas.pop(record.key, None)
-        if quotas:
-            self._draft("client_quotas")[entity] = quotas
+            values.pop(record.key, None)
+        if values:
+            self._draft(table)[owner] = values
         else:
-            self._draft("client_quotas").pop(entity, None)
+            self._draft(table).pop(owner, None)
 
     def register_broker(self, record: pb.RegisterBrokerRecord) -> None:
         self._draft("brokers")[record.id] = Broker(

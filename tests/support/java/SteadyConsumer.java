@@ -13,10 +13,8 @@ import org.apache.kafka.common.serialization.StringDeserializer;
  * partitions.
  */
 public final class SteadyConsumer {
-    private static volatile boolean stopping = false;
-
     public static void main(String[] arguments) throws Exception {
-        stopAtEndOfInput();
+        EndOfInput.watch();
         List<TopicPartition> partitions = new ArrayList<>();
         for (int index = 0; index < Integer.parseInt(arguments[2]); index++) {
             partitions.add(new TopicPartition(arguments[1], index));
@@ -25,7 +23,7 @@ public final class SteadyConsumer {
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings(arguments[0]), strings, strings)) {
             consumer.assign(partitions);
             consumer.seekToBeginning(partitions);
-            while (!stopping) {
+            while (!EndOfInput.wasSeen()) {
                 for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(100))) {
                     String value = record.value().substring(0, record.value().indexOf('.'));
                     System.out.println(record.partition() + " " + record.offset() + " " + value);
@@ -44,18 +42,5 @@ public final class SteadyConsumer {
         settings.put("request.timeout.ms", "3000");
         settings.put("metadata.max.age.ms", "5000");
         return settings;
-    }
-
-    private static void stopAtEndOfInput() {
-        Thread watcher = new Thread(() -> {
-            try {
-                while (System.in.read() >= 0) { }
-            } catch (java.io.IOException closed) {
-                // The same as the end.
-            }
-            stopping = true;
-        });
-        watcher.setDaemon(true);
-        watcher.start();
     }
 }

@@ -9,17 +9,15 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * records per second, name (how values begin).
  */
 public final class SteadyProducer {
-    private static volatile boolean stopping = false;
-
     public static void main(String[] arguments) throws Exception {
         String topic = arguments[1];
         String name = arguments[4];
         int partitions = Integer.parseInt(arguments[2]);
         int perTenMilliseconds = Math.max(1, Integer.parseInt(arguments[3]) / 100);
-        stopAtEndOfInput();
+        EndOfInput.watch();
         StringSerializer strings = new StringSerializer();
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings(arguments[0]), strings, strings)) {
-            for (long number = 0; !stopping; ) {
+            for (long number = 0; !EndOfInput.wasSeen(); ) {
                 for (int i = 0; i < perTenMilliseconds; i++) {
                     send(producer, topic, name, number, (int) (number % partitions));
                     number++;
@@ -53,18 +51,5 @@ public final class SteadyProducer {
                 System.out.println("fail " + number + " " + partition + " " + failure);
             }
         });
-    }
-
-    private static void stopAtEndOfInput() {
-        Thread watcher = new Thread(() -> {
-            try {
-                while (System.in.read() >= 0) { }
-            } catch (java.io.IOException closed) {
-                // The same as the end.
-            }
-            stopping = true;
-        });
-        watcher.setDaemon(true);
-        watcher.start();
     }
 }

@@ -32,7 +32,6 @@ public final class TransactionalCopier {
     private static final int GAVE_UP = 3;
     private static final int COMMIT_TRIES = 10;
     private static final int ONE_ABORT_IN = 5;
-    private static volatile boolean stopping = false;
 
     private final KafkaConsumer<String, String> consumer;
     private final KafkaProducer<String, String> producer;
@@ -48,12 +47,12 @@ public final class TransactionalCopier {
     }
 
     public static void main(String[] arguments) {
-        stopAtEndOfInput();
+        EndOfInput.watch();
         TransactionalCopier copier = new TransactionalCopier(arguments);
         try {
             copier.producer.initTransactions();
             copier.consumer.subscribe(List.of(arguments[1]));
-            for (int number = 0; !stopping; number++) {
+            for (int number = 0; !EndOfInput.wasSeen(); number++) {
                 ConsumerRecords<String, String> records = copier.consumer.poll(Duration.ofMillis(200));
                 if (!records.isEmpty()) {
                     copier.copy(records, arguments[6] + "-" + number);
@@ -159,18 +158,5 @@ public final class TransactionalCopier {
         settings.put("delivery.timeout.ms", "30000");
         settings.put("max.block.ms", "30000");
         return settings;
-    }
-
-    private static void stopAtEndOfInput() {
-        Thread watcher = new Thread(() -> {
-            try {
-                while (System.in.read() >= 0) { }
-            } catch (java.io.IOException closed) {
-                // The same as the end.
-            }
-            stopping = true;
-        });
-        watcher.setDaemon(true);
-        watcher.start();
     }
 }

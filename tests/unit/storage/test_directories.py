@@ -14,6 +14,7 @@ from ottla.storage.directories import LogDirectories
 from ottla.storage.directory import claim_all
 from ottla.storage.files import FileCache
 from ottla.storage.folder_names import marked, parse_folder
+from ottla.storage.log import Log
 from ottla.storage.settings import LogSettings
 from ottla.system import RealDisk, System
 from support.logs import SteppedClock, fill
@@ -78,6 +79,16 @@ def crash(broker: Broker) -> None:
             one.lock.close()
 
 
+async def write_with_checkpoints(logs: LogDirectories) -> Log:
+    """t-0 holds offsets 13 to 29, all durable; 27 is its high watermark."""
+    log = await logs.create("t", 0, A, LogSettings(segment_bytes=500))
+    fill(log, 10)
+    log.flush()
+    log.advance_start(13)
+    await logs.write_checkpoints({("t", 0): 27})
+    return log
+
+
 @pytest.mark.parametrize(
     ("name", "parsed"),
     [
@@ -130,11 +141,7 @@ def test_checkpoints_are_kafkas_and_serve_after_a_crash(tmp_path: Path) -> None:
     async def scenario() -> None:
         broker = Broker([tmp_path])
         logs = await broker.open()
-        log = await logs.create("t", 0, A, LogSettings(segment_bytes=500))
-        fill(log, 10)
-        log.flush()
-        log.advance_start(13)
-        await logs.write_checkpoints({("t", 0): 27})
+        await write_with_checkpoints(logs)
         assert checkpoint.read(RealDisk(), str(tmp_path), checkpoint.RECOVERY_POINT) == {("t", 0): 30}
         assert checkpoint.read(RealDisk(), str(tmp_path), checkpoint.HIGH_WATERMARK) == {("t", 0): 27}
         assert checkpoint.read(RealDisk(), str(tmp_path), checkpoint.LOG_START) == {("t", 0): 13}
@@ -223,11 +230,7 @@ def test_a_new_topic_does_not_inherit_the_checkpoints_of_its_name(tmp_path: Path
     async def scenario() -> None:
         broker = Broker([tmp_path])
         logs = await broker.open()
-        log = await logs.create("t", 0, A, LogSettings(segment_bytes=500))
-        fill(log, 10)
-        log.flush()
-        log.advance_start(13)
-        await logs.write_checkpoints({("t", 0): 27})
+        log = await write_with_checkpoints(logs)
         await logs.write_cleaned(("t", 0), 12)
         logs.delete(log)
         assert logs.cleaned == {}

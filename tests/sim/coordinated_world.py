@@ -1,0 +1,30 @@
+"""What worlds with coordinators have in common: of groups, and of transactions."""
+
+import asyncio
+
+from ottla.errors import KafkaError
+from sim.world import LOOK_SECONDS, START_SECONDS_MAX, World
+
+__all__ = ["CoordinatedWorld", "find_coordinators"]
+
+
+class CoordinatedWorld(World):
+    def _no_loose_ends(self) -> None:
+        """An answer with Kafka's code that a process did not live to read is no failure."""
+        self.loop.failures = [
+            context for context in self.loop.failures if not isinstance(context.get("exception"), KafkaError)
+        ]
+        super()._no_loose_ends()
+
+
+async def find_coordinators(world: World, *kinds: str) -> None:
+    """Until their topics are there: the first one who asks for "groups" or "transactions" has them made."""
+    life = world.nodes[0].life
+    assert life is not None and life.services is not None
+    for kind in kinds:
+        for _ in range(round(START_SECONDS_MAX / LOOK_SECONDS)):
+            try:
+                await world.loop.within(life.process, getattr(life.services, kind).leader_of("any"))
+                break
+            except KafkaError:
+                await asyncio.sleep(LOOK_SECONDS)
