@@ -46,39 +46,38 @@ class Appended(NamedTuple):
 
 def append(log: "Log", batch: Batch, *, leader_epoch: int, from_client: bool, ticket: Ticket | None = None) -> Appended:
     settings = log.settings
-    size = batch.length + OVERHEAD_BYTES
-    base_offset = log.end_offset
     now_ms = log.clock.wall_ms()
-    if size > settings.batch_bytes_max and not batch.is_control:
-        raise _too_large(log, size)  # a marker must get in, however small a topic's batches have to be
+    if batch.length + OVERHEAD_BYTES > settings.batch_bytes_max and not batch.is_control:
+        raise _too_large(log, batch.size)  # a marker must get in, however small a topic's batches have to be
     if from_client:
         _check_timestamps(batch, settings, now_ms)
     if batch.producer_id >= 0:
-        earlier = log.producers.check(batch, offset=base_offset, from_client=from_client)
+        earlier = log.producers.check(batch, offset=log.end_offset, from_client=from_client)
         if earlier is not None:
             _, _, first, last, timestamp = earlier
             return Appended(first, last, timestamp, log.start_offset, True, False)
         if batch.attributes & PART_OF_TRANSACTION:
             _check_transaction(log, batch, ticket)
     if settings.append_time:
-        max_timestamp = append_time = now_ms
-        head = stamp_time(batch, base_offset=base_offset, leader_epoch=leader_epoch, now_ms=now_ms)
-        body = memoryview(batch.data)[HEADER_BYTES:]
-    else:
-        max_timestamp, append_time = batch.max_timestamp, NO_TIMESTAMP
-        head = STAMP.pack(base_offset, batch.length, leader_epoch)
-        body = memoryview(batch.data)[STAMP_BYTES:]
+        head = stamp_time(batch, base_offset=log.end_offset, leader_epoch=leader_epoch, now_ms=now_ms)
+        return _write(log, batch, [head, memoryview(batch.data)[HEADER_BYTES:]], leader_epoch, now_ms, now_ms)
+    head = STAMP.pack(log.end_offset, batch.length, leader_epoch)
+    return _write(log, batch, [head, memoryview(batch.data)[STAMP_BYTES:]], leader_epoch, now_ms, NO_TIMESTAMP)
+
+
+def _write(
+    log: "Log", batch: Batch, stamped: list[Buffer], leader_epoch: int, now_ms: int, append_time: int
+) -> Appended:
+    settings = log.settings
+    size = batch.length + OVERHEAD_BYTES
+    base_offset = log.end_offset
     last_offset = base_offset + batch.last_offset_delta
+    max_timestamp = append_time if append_time >= 0 else batch.max_timestamp
     segment = log.active
     if must_roll(segment, settings, size=size, last_offset=last_offset, max_timestamp=max_timestamp, now_ms=now_ms):
         segment = log.roll()
-    segment.append(
-        [head, body],
-        size=size,
-        last_offset=last_offset,
-        max_timestamp=max_timestamp,
-        interval=settings.index_interval_bytes,
-    )
+    interval = settings.index_interval_bytes
+    segment.append(stamped, size=size, last_offset=last_offset, max_timestamp=max_timestamp, interval=interval)
     log.end_offset = last_offset + 1
     if leader_epoch != log.epochs.latest:
         log.epochs.assign(leader_epoch, base_offset)
