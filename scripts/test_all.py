@@ -17,7 +17,9 @@ SHARED = ("-n", "2", "--dist", "loadscope")
 # It measures time, so nothing else may run beside it.
 FAILOVER = "tests/fleet/test_failover.py"
 SPARK = ("tests/fleet/test_pipeline.py", "tests/fleet/test_up.py")
-COORDINATED = ("*group*", "*transaction*", "*quota*")
+COORDINATED = ("*fire*", "*quota*", "*group*", "*transaction*")
+# As they are named, not by how many tests a file has: the one long test would begin last, and one of two would idle.
+AS_NAMED = (*SHARED, "--no-loadscope-reorder")
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,15 @@ class Chapter:
 
 
 def coordinated() -> tuple[str, ...]:
-    """Tests of what lives in coordinators: of one broker and of fleets."""
-    folders = (Path("tests/compat"), Path("tests/fleet"))
-    return tuple(str(path) for folder in folders for each in COORDINATED for path in sorted(folder.glob(f"{each}.py")))
+    """Tests of what lives in coordinators: of fleets, the longest first, and of one broker."""
+    folders = (Path("tests/fleet"), Path("tests/compat"))
+    found = [str(path) for folder in folders for each in COORDINATED for path in sorted(folder.glob(f"{each}.py"))]
+    return tuple(dict.fromkeys(found))
 
 
 def in_a_fleet() -> tuple[str, ...]:
     """Those of one broker that are run against three as well; transactions have tests of their own there."""
-    wanted = ("test_groups_[jlp]*", "test_*consumer_groups_848")
+    wanted = ("test_groups_[jlmp]*", "test_*consumer_groups_848")
     return tuple(str(path) for each in wanted for path in sorted(Path("tests/compat").glob(f"{each}.py")))
 
 
@@ -58,7 +61,7 @@ CHAPTERS = (
     Chapter(
         "coordinators",
         8,
-        ((*PYTEST, *coordinated(), *SHARED), (*PYTEST, "--fleet", *in_a_fleet(), *SHARED)),
+        ((*PYTEST, *coordinated(), *AS_NAMED), (*PYTEST, "--fleet", *in_a_fleet(), *AS_NAMED)),
     ),
     Chapter("Kubernetes and Spark", 12, ((*PYTEST, *SPARK), (*PYTEST, "tests/cluster", "--durations=12"))),
 )

@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from ottla.coordination.partitioning import partition_of
 from support.group_member import Member
 from support.java import Finished, java_tool
-from support.librdkafka import Sent, make_topic, send
+from support.librdkafka import DEADLINE_S, Sent, make_consumer, make_topic, send
 
 TOOLS = "org.apache.kafka.tools"
-BROKER_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+OFFSETS_PARTITIONS = 7
+BROKER_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
+    "offsets.topic.replication.factor": "1",
+}
 QUICK = {"heartbeat_interval_ms": 300, "session_timeout_ms": 6000}
 STAMP_MS = 1_700_000_000_000
 
@@ -78,10 +84,21 @@ def test_verifiable_consumer(bootstrap: str, filled: str) -> None:
     assert last == {0: 10, 1: 10}
 
 
+def records_of(bootstrap: str, topic: str, partition: int) -> int:
+    consumer = make_consumer(bootstrap)
+    first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=DEADLINE_S)
+    consumer.close()
+    return int(end - first)
+
+
 def formatted(bootstrap: str, formatter: str, group: str) -> list[dict]:  # type: ignore[type-arg]
+    """Of the one partition that has the group, and as many records as it has: the tool need not wait for more."""
+    topic, partition = "__consumer_offsets", partition_of(group, OFFSETS_PARTITIONS)
     shown = java_tool(
-        f"{TOOLS}.consumer.ConsoleConsumer", "--bootstrap-server", bootstrap, "--topic", "__consumer_offsets",
-        "--from-beginning", "--timeout-ms", "10000", "--formatter", f"{TOOLS}.consumer.{formatter}",
+        f"{TOOLS}.consumer.ConsoleConsumer", "--bootstrap-server", bootstrap, "--topic", topic,
+        "--partition", str(partition), "--offset", "earliest", "--timeout-ms", "10000",
+        "--max-messages", str(records_of(bootstrap, topic, partition)),
+        "--formatter", f"{TOOLS}.consumer.{formatter}",
     )  # fmt: skip
     decoder, found, text = json.JSONDecoder(), [], "".join(shown.lines)
     while text:  # one of the two formatters writes no line ends

@@ -1,19 +1,13 @@
 """KIP-848 groups with Kafka's own Java consumers and tools, unmodified."""
 
-import json
 import re
-import signal
-import subprocess
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from support.consumer_fleet import ConsumerFleet
-from support.java import java_command, java_tool
+from support.java import java_tool
 from support.librdkafka import Sent, make_topic, send
+from support.member_processes import MemberProcesses
 from support.process import BrokerProcess
-from support.waiting import eventually
 
 BROKER_SETTINGS = {
     "group.consumer.min.session.timeout.ms": "1000",
@@ -26,77 +20,6 @@ BROKER_SETTINGS = {
 }
 TOOLS = "org.apache.kafka.tools"
 GROUPS = f"{TOOLS}.consumer.group.ConsumerGroupCommand"
-SETTLE_S = 90.0
-
-
-class Verifiable:
-    """VerifiableConsumer in a process of its own; it tells what happens as lines of JSON."""
-
-    def __init__(self, folder: Path, number: int, bootstrap: str, topic: str, *more: str) -> None:
-        self._out = folder / f"verifiable-{number}.log"
-        words = ("--bootstrap-server", bootstrap, "--topic", topic, "--group-id", topic, *more)
-        command = java_command(f"{TOOLS}.VerifiableConsumer", *words)
-        with open(self._out, "wb") as out:
-            self._process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
-
-    def events(self) -> list[dict[str, object]]:
-        lines = self._out.read_text().splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
-
-    def held(self) -> set[int]:
-        """Partitions, by what was assigned and revoked so far."""
-        found: set[int] = set()
-        for event in self.events():
-            if event["name"] in ("partitions_assigned", "partitions_revoked", "partitions_lost"):
-                named = {partition["partition"] for partition in event["partitions"]}  # type: ignore[attr-defined]
-                found = found | named if event["name"] == "partitions_assigned" else found - named
-        return found
-
-    def consumed(self) -> int:
-        return sum(int(str(event["count"])) for event in self.events() if event["name"] == "records_consumed")
-
-    def stop(self) -> None:
-        """It leaves the group."""
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait(30)
-
-    def kill(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-
-
-@pytest.fixture
-def consumers(tmp_path: Path) -> Iterator["Consumers"]:
-    made = Consumers(tmp_path)
-    yield made
-    made.kill()
-
-
-class Consumers:
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._all: list[Verifiable] = []
-        self.running: list[Verifiable] = []
-
-    def start(self, bootstrap: str, topic: str, *more: str) -> Verifiable:
-        made = Verifiable(self._folder, len(self._all), bootstrap, topic, *more)
-        self._all.append(made)
-        self.running.append(made)
-        return made
-
-    def settle(self, *sizes: int) -> None:
-        eventually(
-            lambda: [len(one.held()) for one in self.running],
-            lambda held: sorted(held) == sorted(sizes),
-            timeout_s=SETTLE_S,
-        )
-        everything = [index for one in self.running for index in one.held()]
-        assert sorted(everything) == list(range(sum(sizes)))
-
-    def kill(self) -> None:
-        for one in self._all:
-            one.kill()
 
 
 def described(bootstrap: str, group: str, *what: str) -> list[list[str]]:
@@ -123,29 +46,20 @@ def test_the_console_consumer(bootstrap: str, name: str) -> None:
     assert "not found" in gone.text or "does not exist" in gone.text
 
 
-def test_members_come_leave_and_die(broker: BrokerProcess, name: str, consumers: Consumers) -> None:
-    bootstrap = broker.bootstrap
+def test_members_are_described(bootstrap: str, name: str, tmp_path: Path) -> None:
     make_topic(bootstrap, name, partitions=6)
-    protocol = ("--group-protocol", "consumer")
-    for _ in range(2):
-        consumers.start(bootstrap, name, *protocol)
-    consumers.settle(3, 3)
-    send(bootstrap, name, [Sent(b"x", partition=number % 6) for number in range(600)])
-    eventually(lambda: sum(one.consumed() for one in consumers.running), lambda count: count == 600, timeout_s=30)
-    rows = [line for line in described(bootstrap, name, "--members", "--verbose") if line[0] == name]
-    assert sorted(row[4] for row in rows) == ["3", "3"]
-    assert {row[5] for row in rows} == {row[7] for row in rows}, "everybody is in the target's epoch"
-    (state,) = [line for line in described(bootstrap, name, "--state") if line[0] == name]
-    assert state[-3:] == ["uniform", "Stable", "2"]
-    third = consumers.start(bootstrap, name, *protocol)
-    consumers.settle(2, 2, 2)
-    consumers.running.remove(third)
-    third.kill()
-    killed_at = time.monotonic()
-    consumers.settle(3, 3)
-    assert time.monotonic() - killed_at > 2, "not before its session is over"
-    consumers.running.pop().stop()
-    consumers.settle(6)
+    members = MemberProcesses(tmp_path, "java-consumer", bootstrap, name)
+    try:
+        for _ in range(2):
+            members.start()
+        members.settle(3, 3)
+        rows = [line for line in described(bootstrap, name, "--members", "--verbose") if line[0] == name]
+        assert sorted(row[4] for row in rows) == ["3", "3"]
+        assert {row[5] for row in rows} == {row[7] for row in rows}, "everybody is in the target's epoch"
+        (state,) = [line for line in described(bootstrap, name, "--state") if line[0] == name]
+        assert state[-3:] == ["uniform", "Stable", "2"]
+    finally:
+        members.kill()
 
 
 def test_kafka_reads_the_records_of_a_group(broker: BrokerProcess, name: str) -> None:
