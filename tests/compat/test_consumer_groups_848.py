@@ -159,6 +159,8 @@ def test_a_group_moves_up_and_down_while_in_use(bootstrap: str, name: str, strat
         group.leave(new)
         group.settle(3, 3)
         group.poll_until(lambda: described(bootstrap, name) == ("CLASSIC", "STABLE"))
+        if strategy == "cooperative-sticky":
+            return  # librdkafka's leader now sends data of its own along, which forbids the way up in Kafka and here
         group.join(name)
         group.settle(2, 2, 2)
         group.leave(first)

@@ -83,10 +83,13 @@ def upgrade(classic: ClassicGroup, image: Image) -> list[Entry]:
 
 def _moved(old: OldMember, classic: ClassicGroup, image: Image) -> Member:
     told = read_subscription(old.metadata(classic.protocol_name))
+    given = read_assignment(old.assignment)
+    if given.user_data:
+        raise Malformed(
+            "an unsupported custom assignor is in use, whose data would be lost; switch to a default assignor first"
+        )
     assigned = frozenset(
-        (image.topics[topic].id.bytes, index)
-        for topic, index in read_assignment(old.assignment)
-        if topic in image.topics
+        (image.topics[topic].id.bytes, index) for topic, index in given.partitions if topic in image.topics
     )
     subscription = Subscription(
         instance_id=old.instance_id,

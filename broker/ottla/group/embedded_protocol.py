@@ -12,7 +12,7 @@ from ottla.wire.reader import Malformed, reader_of
 from ottla.wire.schema import Field, Struct
 from ottla.wire.writer import writer_of
 
-__all__ = ["EmbeddedSubscription", "encode_assignment", "read_assignment", "read_subscription"]
+__all__ = ["EmbeddedAssignment", "EmbeddedSubscription", "encode_assignment", "read_assignment", "read_subscription"]
 
 NEWEST = 3
 UNREADABLE = (ValueError, IndexError)
@@ -60,16 +60,23 @@ def read_subscription(data: bytes) -> EmbeddedSubscription:
     return EmbeddedSubscription(version, frozenset(read.topics or ()), _flat(read.owned_partitions), read.rack_id)
 
 
-def read_assignment(data: bytes) -> frozenset[tuple[str, int]]:
-    """Of (topic, partition). Empty bytes are an empty assignment."""
+class EmbeddedAssignment(NamedTuple):
+    """`partitions` are (topic, index); `user_data` is what the assignor sends to itself by its members."""
+
+    partitions: frozenset[tuple[str, int]]
+    user_data: bytes
+
+
+def read_assignment(data: bytes) -> EmbeddedAssignment:
+    """Empty bytes are an empty assignment."""
     if not data:
-        return frozenset()
+        return EmbeddedAssignment(frozenset(), b"")
     _version(data)
     try:
         read, _ = _READ_ASSIGNMENT(memoryview(data), 2)
     except UNREADABLE as error:
         raise Malformed(f"not a consumer's assignment: {error}") from None
-    return _flat(read.assigned_partitions)
+    return EmbeddedAssignment(_flat(read.assigned_partitions), read.user_data or b"")
 
 
 def encode_assignment(partitions: Mapping[str, Sequence[int]], *, version: int) -> bytes:

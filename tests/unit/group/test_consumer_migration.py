@@ -53,7 +53,7 @@ class OldClient:
         request = Sync(self.name, self.instance_id, self.generation, "consumer", "cooperative-sticky", **fields)
         answer: Synced = self.shard.ask(lambda group, to: group.sync(request, to, self.shard.now))
         if answer is not None and answer.code is Code.none:
-            self.owned = tuple(sorted(index for _, index in read_assignment(answer.assignment)))
+            self.owned = tuple(sorted(index for _, index in read_assignment(answer.assignment).partitions))
         return answer
 
     def heartbeat(self) -> Code:
@@ -154,6 +154,19 @@ def test_it_does_not_move_up_where_that_is_not_allowed(policy: str) -> None:
     old = classic_group(shard)
     shard.policy = policy
     with pytest.raises(KafkaError) as caught:
+        Client(shard, "new", ["t"]).beat()
+    assert caught.value.code is Code.group_id_not_found
+    assert (shard.groups[GROUP].type, old.heartbeat()) == ("classic", Code.none)
+
+
+def test_it_does_not_move_up_where_an_assignor_would_lose_its_own_data() -> None:
+    """librdkafka's sticky assignor sends some along with the assignments."""
+    shard = LittleShard({"t": 3})
+    old = classic_group(shard)
+    assignment = encode_assignment({"t": [0, 1, 2]}, version=1)
+    assert assignment.endswith(b"\xff\xff\xff\xff")
+    shard.groups[GROUP].members[old.name].assignment = assignment[:-4] + b"\0\0\0\1!"
+    with pytest.raises(KafkaError, match="unsupported custom assignor") as caught:
         Client(shard, "new", ["t"]).beat()
     assert caught.value.code is Code.group_id_not_found
     assert (shard.groups[GROUP].type, old.heartbeat()) == ("classic", Code.none)
