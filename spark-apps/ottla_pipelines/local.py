@@ -18,6 +18,7 @@ from ottla_pipelines.streaming import follow, stop
 __all__ = ["Sample", "default_folder", "expected_sessions", "run_sessions"]
 
 Tell = Callable[[str], None]
+TABLE_GROUP = "sessions-table"  # `ottla groups` shows how much of the answer was read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ def run_sessions(
                 tell(sessions.describe(batch))
         finally:
             stop(queries)
-    return read_sessions(options.bootstrap, options.result_topic)
+    return read_sessions(options.bootstrap, options.result_topic, group=TABLE_GROUP)
 
 
 class Feeding:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +30,16 @@ def started(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
             up.kill()
 
 
+def group_of_the_table(output: str) -> str:
+    """Who read the sessions, as `ottla groups` tells it."""
+    bootstrap = re.search(r"bootstrap (\S+);", output)
+    assert bootstrap is not None, output
+    words = ["groups", "describe", "sessions-table", "--bootstrap", bootstrap[1].split(",")[0]]
+    told = subprocess.run([sys.executable, "-m", "ottla", *words], capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    return told.stdout
+
+
 def test_up_prints_the_table_and_ctrl_c_stops_everything(tmp_path: Path) -> None:
     with started(tmp_path) as (up, output):
         seen = eventually(output.read_text, lambda text: "stay up" in text or up.poll() is not None, timeout_s=UP_S_MAX)
@@ -36,6 +47,7 @@ def test_up_prints_the_table_and_ctrl_c_stops_everything(tmp_path: Path) -> None
         assert "rack b" in seen and "user-1" in seen
         children = psutil.Process(up.pid).children(recursive=True)
         assert len(children) >= 3, "the brokers run on"
+        assert "sessions-table: Empty" in (told := group_of_the_table(seen)) and "lag 0" in told, told
         up.send_signal(signal.SIGINT)
         assert up.wait(60) == 0, output.read_text()
         assert not [child for child in children if child.is_running()]

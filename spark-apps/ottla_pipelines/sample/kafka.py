@@ -13,6 +13,7 @@ ANSWER_S_MAX = 30.0
 POLL_S = 1.0
 SILENT_POLLS_MAX = 30
 REPLICAS = 3
+NO_GROUP = "ottla-sample"  # librdkafka wants a name even of a consumer that only assigns
 
 
 class KafkaUnavailable(RuntimeError):
@@ -51,17 +52,30 @@ def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
         consumer.close()
 
 
-def read_topic(bootstrap: str, topic: str) -> Iterator[Message]:
-    """Every record up to the present ends; a partition's records come in their order."""
-    consumer = _consumer(bootstrap)
+def read_topic(bootstrap: str, topic: str, *, group: str | None = None) -> Iterator[Message]:
+    """Every record up to the present ends; a partition's records come in their order.
+
+    As the only member of a group, which then knows how far it has read; without one, nobody learns of the reading.
+    """
+    consumer = _consumer(bootstrap, group or NO_GROUP)
     try:
         left = {partition: end for partition, end in _ends(consumer, topic).items() if end > 0}
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in left])
+        if group is None:
+            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in left])
+        else:
+            consumer.subscribe([topic], on_assign=_from_the_beginning)
+        anything = bool(left)
         yield from _until_ends(consumer, left)
+        if group is not None and anything:
+            consumer.commit(asynchronous=False)
     except KafkaException as error:
         raise _unavailable(bootstrap, error) from None
     finally:
         consumer.close()
+
+
+def _from_the_beginning(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    consumer.assign([TopicPartition(each.topic, each.partition, OFFSET_BEGINNING) for each in partitions])
 
 
 def _until_ends(consumer: Consumer, left: dict[int, int]) -> Iterator[Message]:
@@ -114,12 +128,11 @@ def _admin(bootstrap: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
 
 
-def _consumer(bootstrap: str) -> Consumer:
-    """Only assigns; librdkafka wants a group name all the same."""
+def _consumer(bootstrap: str, group: str = NO_GROUP) -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
-            "group.id": "ottla-sample",
+            "group.id": group,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "allow.auto.create.topics": False,

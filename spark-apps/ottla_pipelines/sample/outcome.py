@@ -9,9 +9,9 @@ from ottla_pipelines.sample.kafka import read_topic
 __all__ = ["read_sessions", "session_from_json"]
 
 
-def read_sessions(bootstrap: str, topic: str) -> set[Session]:
+def read_sessions(bootstrap: str, topic: str, *, group: str | None = None) -> set[Session]:
     last: dict[bytes, bytes] = {}
-    for message in read_topic(bootstrap, topic):
+    for message in read_topic(bootstrap, topic, group=group):
         key, value = message.key(), message.value()
         assert isinstance(key, bytes) and isinstance(value, bytes), f"{topic}: a session has a key and a value"
         last[key] = value

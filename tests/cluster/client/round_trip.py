@@ -1,4 +1,4 @@
-"""In a pod: sends numbered records, reads every record of the topic back, prints both as JSON.
+"""In a pod: sends numbered records, reads every record of the topic back in a group, prints both as JSON.
 
 round_trip.py BOOTSTRAP TOPIC PARTITIONS RECORDS PREFIX
 """
@@ -7,7 +7,7 @@ import json
 import sys
 import time
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer
 
 DEADLINE_S = 60.0
 
@@ -27,10 +27,10 @@ def send(bootstrap: str, topic: str, *, partitions: int, values: list[str]) -> l
     return confirmed
 
 
-def read(bootstrap: str, topic: str, *, partitions: int) -> list[str]:
-    settings = {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
+def read(bootstrap: str, topic: str, *, partitions: int, group: str) -> list[str]:
+    settings = {"group.id": group, "auto.offset.reset": "earliest", "enable.partition.eof": True}
     consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
-    consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
+    consumer.subscribe([topic])
     values: list[str] = []
     ended: set[int] = set()
     deadline = time.monotonic() + DEADLINE_S
@@ -48,5 +48,5 @@ if __name__ == "__main__":
     bootstrap, topic, partitions, records, prefix = sys.argv[1:]
     values = [f"{prefix}-{number}" for number in range(int(records))]
     confirmed = send(bootstrap, topic, partitions=int(partitions), values=values)
-    everything = read(bootstrap, topic, partitions=int(partitions))
+    everything = read(bootstrap, topic, partitions=int(partitions), group=f"{topic}-{prefix}")
     print(json.dumps({"confirmed": confirmed, "read": everything}))
