@@ -11,6 +11,7 @@ import pytest
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from support.librdkafka import Sent, make_topic, send
 from support.member_processes import COOPERATIVE, KINDS, MemberProcesses
+from support.steady import SteadyLibrdkafka
 from support.waiting import eventually
 
 # Of who shall be missed soon, and of who must start anew within it, on a busy machine too.
@@ -80,9 +81,14 @@ def test_a_static_member_restarts_without_rebalance(members: MemberProcesses) ->
 
 
 @pytest.mark.parametrize("members", COOPERATIVE, indirect=True)
-def test_a_cooperative_member_goes_on_with_what_it_keeps(members: MemberProcesses) -> None:
+def test_a_cooperative_member_goes_on_with_what_it_keeps(bootstrap: str, name: str, members: MemberProcesses) -> None:
     first = members.start(session_ms=LONG_MS, cooperative=True)
     members.settle(6)
+    producer = SteadyLibrdkafka(bootstrap, name, partitions=PARTITIONS, rate=200)
     second = members.start(session_ms=LONG_MS, cooperative=True)
     members.settle(3, 3)
+    sent = producer.finish()
     assert first.given() == [second.held()], "only what the other one gets, and in one go"
+    kept = sum(one.partition in first.held() for one in sent)
+    eventually(lambda: first.consumed_from(first.held()), lambda count: count >= kept)
+    assert first.consumed_from(first.held()) == kept, "it read on where it was: nothing twice"

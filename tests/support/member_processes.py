@@ -105,6 +105,10 @@ class VerifiedMember:
     def consumed(self) -> int:
         return sum(event["count"] for event in self.events() if event["name"] == "records_consumed")
 
+    def consumed_from(self, partitions: set[int]) -> int:
+        events = [event for event in self.events() if event["name"] == "records_consumed"]
+        return sum(one["count"] for event in events for one in event["partitions"] if one["partition"] in partitions)
+
     def check_running(self) -> None:
         assert self._process.poll() is None, f"the member ended by itself:\n{self._log.read_text()[-2000:]}"
 

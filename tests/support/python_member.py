@@ -9,6 +9,7 @@ import json
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -29,9 +30,11 @@ class Teller:
         places = [{"topic": one.topic, "partition": one.partition} for one in partitions]
         self._say({"name": name, "partitions": places})
 
-    def consumed(self, count: int) -> None:
-        if count:
-            self._say({"name": "records_consumed", "count": count})
+    def consumed(self, partitions: Iterable[int]) -> None:
+        """The partition of every record."""
+        if counts := Counter(partitions):
+            places = [{"partition": partition, "count": count} for partition, count in counts.items()]
+            self._say({"name": "records_consumed", "count": counts.total(), "partitions": places})
 
     def _say(self, what: dict[str, object]) -> None:
         # In one write: threads share the stream.
@@ -72,12 +75,16 @@ def common(bootstrap: str, topic: str, session_ms: str, instance_id: str) -> dic
     }
 
 
+def places_of(polled: dict[Any, list[Any]]) -> list[int]:
+    return [place.partition for place, records in polled.items() for _ in records]
+
+
 def run_kafka_python(teller: Teller, topic: str, settings: dict[str, Any], cooperative: bool) -> None:
     strategy = {"partition_assignment_strategy": [CooperativeStickyAssignor]} if cooperative else {}
     consumer = kafka.KafkaConsumer(**settings, **strategy)
     consumer.subscribe([topic], listener=KafkaPythonListener(teller))
     while not stopping:
-        teller.consumed(sum(map(len, consumer.poll(timeout_ms=POLL_MS).values())))
+        teller.consumed(places_of(consumer.poll(timeout_ms=POLL_MS)))
     consumer.close()
 
 
@@ -93,7 +100,7 @@ def run_librdkafka(teller: Teller, topic: str, settings: dict[str, Any], coopera
         on_lost=lambda _, places: teller.moved("partitions_lost", places),
     )
     while not stopping:
-        teller.consumed(sum(one.error() is None for one in consumer.consume(100, POLL_MS / 1000)))
+        teller.consumed(one.partition() for one in consumer.consume(100, POLL_MS / 1000) if one.error() is None)
     consumer.close()
 
 
@@ -102,7 +109,7 @@ async def run_aiokafka(teller: Teller, topic: str, settings: dict[str, Any]) -> 
     consumer.subscribe([topic], listener=AiokafkaListener(teller))
     await consumer.start()
     while not stopping:
-        teller.consumed(sum(map(len, (await consumer.getmany(timeout_ms=POLL_MS)).values())))
+        teller.consumed(places_of(await consumer.getmany(timeout_ms=POLL_MS)))
     await consumer.stop()
 
 
