@@ -19,6 +19,9 @@ import kafka
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 
 POLL_MS = 100
+# kafka-python 3.0.12 now and then forgets a joining that outlasts a poll: it has no partitions then and sends no more
+# heartbeats, whoever the broker is.
+LONG_POLL_MS = 1000
 stopping = False
 
 
@@ -84,7 +87,7 @@ def run_kafka_python(teller: Teller, topic: str, settings: dict[str, Any], coope
     consumer = kafka.KafkaConsumer(**settings, **strategy)
     consumer.subscribe([topic], listener=KafkaPythonListener(teller))
     while not stopping:
-        teller.consumed(places_of(consumer.poll(timeout_ms=POLL_MS)))
+        teller.consumed(places_of(consumer.poll(timeout_ms=LONG_POLL_MS)))
     consumer.close()
 
 
