@@ -64,7 +64,7 @@ def read(consumer: KafkaConsumer, count: int) -> list[Any]:
     records: list[Any] = []
     deadline = time.monotonic() + DEADLINE_S
     while len(records) < count and time.monotonic() < deadline:
-        for part in consumer.poll(timeout_ms=500).values():
+        for part in consumer.poll(timeout_ms=1000).values():
             records += part
     return records
 
