@@ -16,15 +16,17 @@ NO_ID = uuid.UUID(int=0)
 @api(key=20, versions=(1, 6))
 async def delete_topics(request: Any, call: Call) -> Answer:
     refs = _refs(request, call)
-    if not call.node.config["delete.topic.enable"]:
-        code = Code.topic_deletion_disabled if call.version >= 3 else Code.invalid_request
-        return _reply([Outcome(ref, code, "delete.topic.enable is false on this broker") for ref in refs], call)
     refs, refused = within_quota(refs, lambda ref: _partitions(ref, call), call, strict_since=5)
     over = [Outcome(ref, *OVER_QUOTA) for ref in refused]
     try:
         return _reply(await submit(DeleteTopics(refs), call) + over, call)
     except KafkaError as error:
-        return _reply([Outcome(ref, error.code, error.message) for ref in refs] + over, call)
+        return _reply([Outcome(ref, _known_code(error.code, call.version), error.message) for ref in refs] + over, call)
+
+
+def _known_code(code: Code, version: int) -> Code:
+    """As Kafka: clients before v3 do not know that deletion can be disabled."""
+    return Code.invalid_request if code is Code.topic_deletion_disabled and version < 3 else code
 
 
 def _partitions(ref: TopicRef, call: Call) -> int:

@@ -156,7 +156,7 @@ def _watch_lines(
     """A line whenever something changed."""
     shown = ""
     for fleet in _looks(processes, client, stopping):
-        up = [str(node.id) for node in fleet.nodes if not node.fenced] if fleet else []
+        up = [str(node.id) for node in fleet.nodes if "broker" in node.roles and not node.fenced] if fleet else []
         line = f"brokers up: {', '.join(up) or 'none'}; {summary(fleet)}"
         if line != shown:
             console.print(line, soft_wrap=True)

@@ -89,8 +89,8 @@ def _row(broker: int, node: "pb.Node | None", process: ProcessState | None) -> l
 def _state(node: "pb.Node | None", process: ProcessState | None) -> str:
     if process and process.pid is None:
         return "dead"
-    if node is None:
-        return "starting"
+    if node is None or (process and "broker" not in node.roles):
+        return "starting"  # it may vote before it is registered
     if node.in_controlled_shutdown:
         return "stopping"
     return "fenced" if node.fenced else "running"

@@ -91,6 +91,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     # What this node started with; settings in the image come first.
     min_insync_replicas: int = 1
     unclean_elections: bool = False
+    topics_may_be_deleted: bool = True
 
 
 class Outcome(msgspec.Struct, Generic[Value], frozen=True):

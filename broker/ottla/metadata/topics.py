@@ -142,6 +142,8 @@ def _assignments(image: Image, topic: NewTopic, context: Context) -> list[Assign
 
 
 def delete(image: Image, command: DeleteTopics, context: Context) -> Decision[list[Outcome[TopicRef]]]:
+    if not context.topics_may_be_deleted:
+        raise KafkaError(Code.topic_deletion_disabled, "delete.topic.enable is false on the active controller.")
     occurrences = Counter(command.topics)
     records: list[Record] = []
     outcomes: dict[TopicRef, Outcome[TopicRef]] = {}

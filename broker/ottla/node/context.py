@@ -27,6 +27,7 @@ def make_context(settings: LiveSettings, **facts: Any) -> Context:
         default_setting=default_text,
         min_insync_replicas=settings.broker("min.insync.replicas"),
         unclean_elections=settings.broker("unclean.leader.election.enable"),
+        topics_may_be_deleted=settings.broker("delete.topic.enable"),
         **facts,
     )
 

@@ -1,7 +1,7 @@
 """The fleet as its controller sees it, for operators. Pure."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from ottla.metadata.health import fleet_health
 from ottla.metadata.image import Image
@@ -16,6 +16,7 @@ def describe_fleet(
     image: Image,
     quorum: QuorumState,
     *,
+    voters_heard: Set[int],
     version_of: Callable[[int], int],
     address_of: Callable[[int], str],
     isr_size_min_of: Callable[[str], int],
@@ -27,7 +28,7 @@ def describe_fleet(
         leader=quorum.leader_id,
         leader_epoch=quorum.leader_epoch,
         version=image.version,
-        nodes=[*_brokers(image, quorum, version_of), *_controllers(image, quorum, address_of)],
+        nodes=[*_brokers(image, quorum, version_of), *_controllers(image, quorum, voters_heard, address_of)],
         topics=len(image.topics),
         partitions=image.partition_count,
         partitions_under_replicated=health.under_replicated,
@@ -67,12 +68,15 @@ def _listeners(broker: Broker) -> list[pb.Address]:
     return [pb.Address(name=each.name, host=each.host, port=each.port) for each in broker.listeners]
 
 
-def _controllers(image: Image, quorum: QuorumState, address_of: Callable[[int], str]) -> list[pb.Node]:
-    """Voters that are no brokers."""
+def _controllers(
+    image: Image, quorum: QuorumState, voters_heard: Set[int], address_of: Callable[[int], str]
+) -> list[pb.Node]:
+    """Voters that are not registered as brokers. One that the leader does not hear counts as fenced."""
     return [
         pb.Node(
             id=voter.id,
             roles=["controller"],
+            fenced=voter.id not in voters_heard,
             leads_quorum=voter.id == quorum.leader_id,
             address=address_of(voter.id),
             version=voter.log_end_offset - 1,

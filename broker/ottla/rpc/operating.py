@@ -45,6 +45,7 @@ class Operations:
         return describe_fleet(
             self._service.feed.image,
             self._service.driver.describe(),
+            voters_heard=self._service.driver.voters_heard(),
             version_of=self._service.watch.version_of,
             address_of=self._service.address_of,
             isr_size_min_of=self._isr_size_min_of,

@@ -154,6 +154,13 @@ def test_no_active_broker() -> None:
     assert manual.code is Code.invalid_replica_assignment and "fenced or in controlled shutdown" in manual.message
 
 
+def test_nothing_is_deleted_where_deletion_is_disabled() -> None:
+    fleet = Fleet(topics_may_be_deleted=False)
+    fleet.create(NewTopic("a", 1, 1))
+    assert refusal(fleet, ask.DeleteTopics([TopicRef("a")])).code is Code.topic_deletion_disabled
+    assert "a" in fleet.image.topics
+
+
 def test_delete_by_name_and_by_id() -> None:
     fleet = Fleet()
     fleet.create(NewTopic("a", 2, 1, configs=[("retention.ms", "1")]), NewTopic("b", 1, 1), NewTopic("c", 1, 1))

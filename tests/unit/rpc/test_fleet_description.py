@@ -1,0 +1,29 @@
+"""What operators are told of nodes that vote and are not registered as brokers."""
+
+import uuid
+
+import pytest
+from ottla.metadata.image import Image
+from ottla.raft.driver import QuorumState, ReplicaState
+from ottla.raft.messages import Voter
+from ottla.rpc.fleet_description import describe_fleet
+
+DIRECTORY = uuid.UUID(int=7)
+
+
+@pytest.mark.parametrize(("heard", "fenced"), [({1, 2}, [False, False]), ({1}, [False, True])])
+def test_a_voter_that_the_leader_does_not_hear_is_out_of_the_fleet(heard: set[int], fenced: list[bool]) -> None:
+    voters = tuple(
+        ReplicaState(node, DIRECTORY, log_end_offset=5, last_fetch_ms=-1, last_caught_up_ms=-1) for node in (1, 2)
+    )
+    quorum = QuorumState(1, 3, 5, voters, (), tuple(Voter(node, DIRECTORY, f"h:{node}") for node in (1, 2)))
+    reply = describe_fleet(
+        Image(cluster_id="c"),
+        quorum,
+        voters_heard=heard,
+        version_of=lambda node: -1,
+        address_of=lambda node: f"h:{node}",
+        isr_size_min_of=lambda topic: 1,
+    )
+    assert [node.fenced for node in reply.nodes] == fenced
+    assert [list(node.roles) for node in reply.nodes] == [["controller"]] * 2
