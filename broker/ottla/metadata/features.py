@@ -14,12 +14,14 @@ __all__ = ["METADATA_VERSION", "SUPPORTED_FEATURES", "eligible_safety_records", 
 METADATA_VERSION = "metadata.version"
 TRANSACTION_VERSION = "transaction.version"
 GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
 # Kafka 4.1's levels: 3.3-IV3 (7) to 4.1-IV1 (27).
 SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 27),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
     GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
+    SHARE_VERSION: (0, 1),  # a preview in Kafka 4.1: off until `kafka-features upgrade --feature share.version=1`
 }
 _INITIAL_LEVELS = {METADATA_VERSION: 27, ELIGIBLE_LEADER_REPLICAS: 1, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
 # Levels of metadata.version that changed the records: Kafka refuses to go below one.

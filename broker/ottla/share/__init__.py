@@ -1,0 +1,19 @@
+"""Share groups (KIP-932): members share the records of a partition one by one, as of a queue.
+
+    api/k76, k77       membership: `group.share_*`, in the offsets topic with the other groups
+    api/k78, k79       records out, acknowledgements in
+    api/k90 … k92      offsets of a group, for tools
+    host               the share-partitions that this broker serves, because it leads the partition of the topic
+    partition          PURE: one share-partition: which record is available, acquired, acknowledged or archived
+    sessions           PURE: what a member fetches from this broker, between its requests
+    persister          where the state of a share-partition is kept: asks the broker that coordinates it
+    coordinator        this broker's part of `__share_group_state`; what coordinators have in common: `coordination`
+    shard              the states of one partition of that topic, as long as this broker leads it
+    state              PURE: a share-partition's state as the log tells it, a snapshot and what came after
+    records            PURE: Kafka's formats in the state topic
+    messages           PURE: what brokers tell each other
+
+**What is acknowledged is not delivered again.** An acknowledgement is answered after the state that says so is
+committed in `__share_group_state`. Acquired records are not written: who leads the partition next finds them available,
+with the deliveries that were counted by then. A leader is fenced by its epoch, and a state that was reset by its epoch.
+"""
