@@ -40,7 +40,7 @@ class MemoryPersister:
         if leader_epoch < known_leader:
             raise KafkaError(Code.fenced_leader_epoch)
         for batch in batches:
-            records |= {at: (batch.delivery, batch.count) for at in range(batch.first, batch.last + 1)}
+            records |= dict.fromkeys(range(batch.first, batch.last + 1), (batch.delivery, batch.count))
         begin = known_start if start == UNINITIALIZED else start
         self.states[key] = (state_epoch, leader_epoch, begin, {at: one for at, one in records.items() if at >= begin})
         self.written.append((key, start, tuple(batches)))
