@@ -149,6 +149,7 @@ class BrokerPart:
             partition_cache=PartitionCache(),
             allowances=_allowances(around),
             groups=coordinators.groups,
+            share_states=coordinators.share_states,
             transactions=coordinators.transactions,
             verifier=coordinators.verifier,
             markers=coordinators.markers,
