@@ -66,6 +66,8 @@ def test_a_fleet_keeps_them_while_brokers_come_and_go(tmp_path: Path) -> None:
     async def run() -> None:
         async with inner_nodes(tmp_path, 3, **SETTINGS) as nodes:
             keys = await begin(nodes[0], "t", replicas=3)
+            led = {part.leader for part in nodes[0].image.topics[SHARE_STATE_TOPIC].partitions}
+            assert len(led) > 1, "all would be asked for where they are"
             await write_all(nodes, keys, 0)
             for number, node in enumerate(nodes, start=1):
                 await node.stop()
@@ -76,8 +78,6 @@ def test_a_fleet_keeps_them_while_brokers_come_and_go(tmp_path: Path) -> None:
             for node in nodes:
                 states = [await node.coordinators.persister.read(key, leader_epoch=2) for key in keys]
                 assert states == [expected(4)] * len(keys)
-            led = {part.leader for part in nodes[0].image.topics[SHARE_STATE_TOPIC].partitions}
-            assert len(led) > 1, "all were asked for where they are"
 
     asyncio.run(run())
 

@@ -279,13 +279,6 @@ MUTATIONS = (
         SHARE_STATES,
     ),
     Mutation(
-        "a replaced coordinator of share-partitions tells old news",
-        "share/shard.py",
-        "            self._update(key, kept, Update(leader_epoch=kept.leader_epoch))\n",
-        "            pass\n",
-        SHARE_STATES,
-    ),
-    Mutation(
         "a new leader of a share-partition fences nobody",
         "share/state.py",
         "        if leader_epoch < self.leader_epoch:\n",
