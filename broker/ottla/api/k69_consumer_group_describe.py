@@ -11,7 +11,7 @@ from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer_group import ConsumerGroup
 from ottla.group.consumer_member import Member, Partitions
-from ottla.group.consumer_records import by_topic
+from ottla.group.entries import by_topic
 
 CLASSIC, CONSUMER = 0, 1
 
