@@ -100,6 +100,10 @@ class HeartbeatGroup(ABC, Generic[State]):
     def is_empty(self) -> bool:
         return not self.log.members
 
+    @property
+    def may_expire(self) -> bool:
+        return True
+
     def committed(self, member_id: str, now: float) -> None:
         """Heartbeats alone are signs of life here."""
 

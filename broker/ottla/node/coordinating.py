@@ -24,7 +24,7 @@ class Coordinators:
         self.persister = CoordinatedPersister(
             self.share_states, asking=self.asking, feed=around.feed, clock=around.system.clock
         )
-        self.groups = GroupCoordinator(around)
+        self.groups = GroupCoordinator(around, persister=self.persister)
         self.markers = MarkerWriter(around.replicas, marked=self.groups.marked)
         exchange = Exchange(self.asking)
         exchange.write_here = self.markers.write_all
