@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 import msgspec
 
 from ottla.errors import Code, KafkaError
+from ottla.group.classic_member import Left
 from ottla.group.consumer_member import Member
-from ottla.group.effects import Effects, Record, Write
+from ottla.group.effects import Effects, Record, Reply, Write
 from ottla.group.entries import Entry
 from ottla.group.heartbeat_group import HeartbeatGroup, Then
 from ottla.group.share_advance import removal
@@ -108,7 +109,9 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
         self._refuse()
 
     def check_fetch(self, *, member_id: str | None, member_epoch: int) -> None:
-        self._refuse()
+        """There is nothing to be had, but whoever asks without being a member is told so without complaint."""
+        if member_id is not None or member_epoch >= 0:
+            self._refuse()
 
     def check_offset_delete(self) -> None:
         self._refuse()
@@ -123,7 +126,7 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
         raise KafkaError(Code.unknown_member_id)
 
     def leave(self, members: Sequence[Any], to: Any, now: float) -> Effects:
-        raise KafkaError(Code.unknown_member_id)
+        return [Reply(to, Left(members=[(one, Code.unknown_member_id) for one in members]))]
 
     def _refuse(self) -> NoReturn:
         raise KafkaError(Code.group_id_not_found, f"Group {self.group_id} is not a consumer group.")

@@ -113,7 +113,7 @@ def _member_of(group: ShareGroup, request: ShareHeartbeat) -> Member:
 
 
 def _check_epoch(position: Position, told: int) -> None:
-    """The epoch before is fine: an answer may have got lost. So is 0: who joins again knows nothing."""
+    """The epoch before is fine: an answer may have got lost."""
     known, previous = position.epoch, position.previous_epoch
     if told in (known, previous):
         return

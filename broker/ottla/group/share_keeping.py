@@ -145,7 +145,7 @@ class StateKeeper:
     def _check_empty(self, shard: "Shard", group: ShareGroup) -> None:
         _check_there(shard, group)
         if not group.is_empty:
-            raise KafkaError(Code.non_empty_group, f"Group {group.group_id} is not empty.")
+            raise KafkaError(Code.non_empty_group, "The group is not empty.")
 
     def _record(self, group: ShareGroup, states: StatePartitions) -> tuple[bytes, bytes | None]:
         return encode(Entry(STATES, (group.group_id,), states))
