@@ -6,9 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from support.java import Finished, java_tool, program_command
-from support.librdkafka import DEADLINE_S
 
 __all__ = ["ONE_BROKER", "QUICK_SHARING", "Sharers", "give_settings", "share_tool", "turn_on"]
 
@@ -43,13 +42,10 @@ def share_tool(bootstrap: str, *arguments: str, code: int | None = 0) -> Finishe
 
 def give_settings(bootstrap: str, group: str, **settings: str) -> None:
     """Of the group's own, without the `share.` that all begin with."""
-    entries = [
-        ConfigEntry(f"share.{name.replace('_', '.')}", value, incremental_operation=AlterConfigOpType.SET)
-        for name, value in settings.items()
-    ]
-    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
-    for answered in AdminClient({"bootstrap.servers": bootstrap}).incremental_alter_configs([resource]).values():
-        answered.result(DEADLINE_S)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+    wanted = {f"share.{name.replace('_', '.')}": value for name, value in settings.items()}
+    admin.alter_configs([ConfigResource(ConfigResourceType.GROUP, group, configs=wanted)])
+    admin.close()
 
 
 class Sharers:
