@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ottla.raft.driver import QuorumState
     from ottla.replica.host import ReplicaHost
     from ottla.replica.settings import LiveSettings
+    from ottla.share.host import ShareHost
     from ottla.system import System
     from ottla.txn.coordinator import TransactionCoordinator
     from ottla.txn.marking import MarkerWriter
@@ -57,6 +58,7 @@ class Services:
     transactions: "TransactionCoordinator"
     verifier: "Verifier"
     markers: "MarkerWriter"
+    shares: "ShareHost"
 
     @property
     def image(self) -> "Image":
@@ -109,6 +111,7 @@ class Call:
         "api",
         "client_id",
         "correlation_id",
+        "farewells",
         "host",
         "listener",
         "node",
@@ -130,6 +133,7 @@ class Call:
         client_id: str | None,
         listener: str,
         host: str,
+        farewells: "dict[object, Callable[[], None]] | None" = None,
     ) -> None:
         self.node = node
         self.api = api
@@ -138,6 +142,8 @@ class Call:
         self.client_id = client_id
         self.listener = listener
         self.host = host
+        self.farewells = farewells
+        """What is to be done when the client's connection ends; None where there is no connection."""
         self.allowance: Allowance | None = None
         self.throttle_ms = 0
 
