@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ottla.raft.driver import QuorumState
     from ottla.replica.host import ReplicaHost
     from ottla.replica.settings import LiveSettings
+    from ottla.share.coordinator import ShareCoordinator
     from ottla.share.host import ShareHost
     from ottla.system import System
     from ottla.txn.coordinator import TransactionCoordinator
@@ -55,6 +56,7 @@ class Services:
     partition_cache: "PartitionCache"
     allowances: "Allowances"
     groups: "GroupCoordinator"
+    share_states: "ShareCoordinator"
     transactions: "TransactionCoordinator"
     verifier: "Verifier"
     markers: "MarkerWriter"

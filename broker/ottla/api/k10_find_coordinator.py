@@ -1,6 +1,7 @@
-"""FindCoordinator: which broker keeps a group or a transactional id. Their topics are made when the first one asks.
+"""FindCoordinator: which broker keeps a group, a transactional id or a share-partition. Their topics are made when the
+first one asks.
 
-v1 key type · v3 flexible · v4 several keys at once (KIP-699) · v6 share groups, which are not served.
+v1 key type · v3 flexible · v4 several keys at once (KIP-699) · v6 share-partitions (KIP-932).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,14 @@ from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
+from ottla.metadata.features import SHARE_VERSION
+from ottla.share.keys import is_key_text
 
 if TYPE_CHECKING:
-    from ottla.group.coordinator import GroupCoordinator
-    from ottla.txn.coordinator import TransactionCoordinator
+    from ottla.coordination.coordinator import Coordinator
 
-GROUP, TRANSACTION = 0, 1
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+SHARES_SINCE_VERSION = 6
 NO_TROUBLE = "NONE"  # as Kafka says it where one key is asked for; where there are several it says nothing
 
 
@@ -29,10 +32,11 @@ async def find_coordinator(request: Any, call: Call) -> Answer:
 
 
 async def _coordinator(key: str, key_type: int, call: Call) -> dict[str, Any]:
-    if key_type not in (GROUP, TRANSACTION):
+    coordinators = _coordinators(key_type, call)
+    if coordinators is None:
         return _nobody(Code.invalid_request, f"no coordinators of type {key_type} here")
-    coordinators: GroupCoordinator | TransactionCoordinator
-    coordinators = call.node.groups if key_type == GROUP else call.node.transactions
+    if key_type == SHARE and not is_key_text(key):
+        return _nobody(Code.invalid_request, f"{key!r} is not group:topic id:partition")
     try:
         leader = await coordinators.leader_of(key)
     except KafkaError as error:
@@ -41,6 +45,15 @@ async def _coordinator(key: str, key_type: int, call: Call) -> dict[str, Any]:
     if found is None:
         return _nobody(Code.coordinator_not_available, "the coordinator's partition has no leader")
     return {"node_id": found.id, "host": found.host, "port": found.port, "error_code": Code.none, "error_message": ""}
+
+
+def _coordinators(key_type: int, call: Call) -> "Coordinator[Any] | None":
+    node = call.node
+    if key_type == SHARE:
+        is_served = call.version >= SHARES_SINCE_VERSION and node.image.features.get(SHARE_VERSION, 0) >= 1
+        return node.share_states if is_served else None
+    others: dict[int, Coordinator[Any]] = {GROUP: node.groups, TRANSACTION: node.transactions}
+    return others.get(key_type)
 
 
 def _nobody(code: Code, message: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from ottla.api.cluster_view import PartitionCache
 from ottla.api.fetch_sessions import FetchSessions
 from ottla.api.registry import load_all
 from ottla.config import BrokerConfig, Endpoint
+from ottla.coordination.asking import Asking, Call
 from ottla.coordination.coordinator import Surroundings
 from ottla.metadata.active import Controller
 from ottla.metadata.image import Image
@@ -25,7 +26,6 @@ from ottla.storage.cleaner import Cleaner
 from ottla.storage.folder_names import TopicPartition
 from ottla.storage.worker import ProcessWorker, Worker
 from ottla.system import System
-from ottla.txn.exchange import Call, Exchange
 
 __all__ = ["BrokerPart"]
 
@@ -106,8 +106,8 @@ class BrokerPart:
         cluster_id: str,
         describe_quorum: DescribeQuorum,
         call: Call | None,
-    ) -> Exchange:
-        """`call` reaches other brokers; the exchange answers them."""
+    ) -> Asking:
+        """`call` reaches other brokers; what is returned answers them."""
         assert self._upkeep is not None
         self._upkeep.start()
         around = self._surroundings(quorum, controller)
@@ -117,7 +117,7 @@ class BrokerPart:
         admission = Admission(quorum.settings.broker)
         for listener in self._listeners:
             await listener.start(services, admission)
-        return coordinators.exchange
+        return coordinators.asking
 
     def _surroundings(self, quorum: QuorumPart, controller: Controller) -> Surroundings:
         return Surroundings(
@@ -149,6 +149,8 @@ class BrokerPart:
             partition_cache=PartitionCache(),
             allowances=_allowances(around),
             groups=coordinators.groups,
+            share_states=coordinators.share_states,
+            shares=coordinators.shares,
             transactions=coordinators.transactions,
             verifier=coordinators.verifier,
             markers=coordinators.markers,

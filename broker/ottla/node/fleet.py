@@ -4,12 +4,13 @@ import logging
 from collections.abc import Callable
 
 from ottla.config import BrokerConfig
+from ottla.coordination.asking import Asking, Call
 from ottla.metadata.rounds import Rounds
 from ottla.metadata.watch import BrokerWatch
 from ottla.node.quorum import QuorumPart, bracketed, seed_voters
 from ottla.raft.messages import Member
 from ottla.replica.host import ReplicaHost
-from ottla.rpc import replication, transactions
+from ottla.rpc import questions, replication
 from ottla.rpc.channels import Channels
 from ottla.rpc.control import SERVICE, ControlService
 from ottla.rpc.forwarding import Forwarding
@@ -18,7 +19,6 @@ from ottla.rpc.operating import Operations
 from ottla.rpc.quorum import QuorumTransport
 from ottla.rpc.server import RpcServer
 from ottla.system import System
-from ottla.txn.exchange import Call, Exchange
 
 __all__ = ["FleetPart"]
 
@@ -97,11 +97,11 @@ class FleetPart:
 
     @property
     def ask_broker(self) -> Call:
-        return transactions.caller(self.channels)
+        return questions.caller(self.channels)
 
-    def answer_brokers(self, exchange: Exchange) -> None:
-        """Others may now ask this broker about transactions."""
-        transactions.serve(self.server, exchange)
+    def answer_brokers(self, asking: Asking) -> None:
+        """Others may now ask this broker."""
+        questions.serve(self.server, asking)
 
     async def stop(self) -> None:
         await self._rounds.stop()

@@ -120,7 +120,7 @@ class Node:
         await membership.enter()
         await broker.replicas.settled()
         describe = self._fleet.controller.describe_quorum if self._fleet else quorum.describe
-        exchange = await broker.serve(
+        asking = await broker.serve(
             quorum,
             controller,
             cluster_id=self.cluster_id,
@@ -128,7 +128,7 @@ class Node:
             call=self._fleet.ask_broker if self._fleet else None,
         )
         if self._fleet is not None:
-            self._fleet.answer_brokers(exchange)
+            self._fleet.answer_brokers(asking)
 
     def _make_membership(self, broker: BrokerPart, foundation: Foundation, quorum: QuorumPart) -> Membership:
         registration = RegisterBroker(

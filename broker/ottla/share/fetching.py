@@ -56,6 +56,7 @@ class ShareFetching:
         self._woken = asyncio.Event()
         self._watched: dict[HostedShare, None] = {}
         self._failures: dict[Wanted, Delivered] = {}
+        self._loads: dict[Wanted, asyncio.Task[HostedShare]] = {}
         self._unloaded = False
 
     async def run(self) -> dict[Wanted, Delivered]:
@@ -99,7 +100,7 @@ class ShareFetching:
             if (room <= 0 and found) or self._limits.records_max <= 0:
                 break
             try:
-                hosted = await self._hosted(wanted)
+                hosted = self._hosted(wanted)
                 chunk = await self._read_one(hosted, room) if hosted is not None else None
             except KafkaError as error:
                 self._failures[wanted] = Delivered(error=error)
@@ -109,19 +110,30 @@ class ShareFetching:
                 room -= len(chunk)
         return found
 
-    async def _hosted(self, wanted: Wanted) -> HostedShare | None:
-        """None while its state cannot be had."""
-        hosted = self._host.find(self._session.group_id, wanted)
-        if hosted is None:
-            try:
-                hosted = await self._host.load(self._session.group_id, wanted)
-            except KafkaError as error:
-                if error.code not in LATER:
-                    raise told_to_clients(error) from error
-                self._unloaded = True
-                return None
-        self._watched[hosted] = hosted.waiters[self._woken] = None
+    def _hosted(self, wanted: Wanted) -> HostedShare | None:
+        """None while its state cannot be had: this wakes up when it is loaded, or tries again."""
+        hosted = self._host.find(self._session.group_id, wanted) or self._loaded(wanted)
+        if hosted is not None:
+            self._watched[hosted] = hosted.waiters[self._woken] = None
         return hosted
+
+    def _loaded(self, wanted: Wanted) -> HostedShare | None:
+        load = self._loads.pop(wanted, None)
+        if load is None or (load.done() and load.cancelled()):
+            load = self._host.load(self._session.group_id, wanted)
+            load.add_done_callback(lambda _: self._woken.set())
+        if not load.done():
+            self._loads[wanted] = load
+            return None
+        error = load.exception()
+        if error is None:
+            return load.result() if load.result().leads else None
+        if not isinstance(error, KafkaError):
+            raise error
+        if error.code not in LATER:
+            raise told_to_clients(error)
+        self._unloaded = True
+        return None
 
     async def _read_one(self, hosted: HostedShare, room: int) -> Chunk | None:
         partition, begin = hosted.partition, hosted.share.next_offset

@@ -69,17 +69,19 @@ class ShareHost:
         hosted = self._hosted.get(_key(group_id, wanted))
         return hosted if hosted is not None and hosted.leads else None
 
-    async def load(self, group_id: str, wanted: Wanted) -> HostedShare:
-        """The same, read from where its state is kept. KafkaError as `require` and as Persister."""
-        key = _key(group_id, wanted)
-        found = self.find(group_id, wanted)
-        if found is not None:
-            return found
+    def load(self, group_id: str, wanted: Wanted) -> "asyncio.Task[HostedShare]":
+        """The same, read from where its state is kept. KafkaError as `require`; the task's are those of Persister."""
+        key, partition = _key(group_id, wanted), self.require(wanted)
         task = self._loading.get(key)
         if task is None:
-            task = self._loading[key] = asyncio.ensure_future(self._load(key, self.require(wanted)))
-            task.add_done_callback(lambda _: self._loading.pop(key, None))
-        return await asyncio.shield(task)
+            task = self._loading[key] = asyncio.ensure_future(self._load(key, partition))
+            task.add_done_callback(lambda done: self._loaded(key, done))
+        return task
+
+    def _loaded(self, key: ShareKey, done: "asyncio.Task[HostedShare]") -> None:
+        self._loading.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # those who asked may have gone
 
     async def _load(self, key: ShareKey, partition: Partition) -> HostedShare:
         last = self._hosted.get(key)

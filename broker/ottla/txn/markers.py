@@ -8,9 +8,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from ottla.coordination.asking import Unreachable
 from ottla.errors import Code
 from ottla.metadata.feed import MetadataFeed
-from ottla.txn.exchange import Exchange, Unreachable
+from ottla.txn.exchange import Exchange
 from ottla.txn.messages import MarkerOrder
 from ottla.txn.states import State
 from ottla.txn.transaction import TopicPartition, Transaction

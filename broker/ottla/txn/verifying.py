@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ottla.coordination.asking import Unreachable
 from ottla.errors import Code, KafkaError
-from ottla.txn.exchange import Exchange, Unreachable
+from ottla.txn.exchange import Exchange
 from ottla.txn.messages import Membership
 from ottla.txn.transaction import TopicPartition
 

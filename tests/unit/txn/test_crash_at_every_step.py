@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from ottla.coordination.asking import Asking
 from ottla.coordination.loading import Loading
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
@@ -51,7 +52,7 @@ class Life:
             partition=lambda *key: SimpleNamespace(leader=0) if key in self.partitions else None
         )
         feed = SimpleNamespace(image=self.image)
-        exchange = Exchange(node_id=0, feed=feed, call=None)
+        exchange = Exchange(Asking(node_id=0, feed=feed, call=None))
         exchange.write_here = MarkerWriter(self, marked=lambda *_: None).write_all
         self.shard = TransactionShard(
             self.partitions[STATE_TOPIC, 0],

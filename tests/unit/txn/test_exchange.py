@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from ottla.coordination.asking import Asking, Unreachable
 from ottla.errors import Code
 from ottla.metadata.feed import MetadataFeed
 from ottla.metadata.image import Image
-from ottla.txn.exchange import Exchange, Unreachable
+from ottla.txn.exchange import Exchange
 from ottla.txn.messages import MarkerOrder
 
 
@@ -15,7 +16,7 @@ def test_a_fault_that_nobody_thought_of_is_no_answer(caplog: pytest.LogCaptureFi
     async def broken(orders: Sequence[MarkerOrder]) -> list[Code]:
         raise TypeError("nobody thought of this")
 
-    exchange = Exchange(node_id=0, feed=MetadataFeed(Image(cluster_id="c")), call=None)
+    exchange = Exchange(Asking(node_id=0, feed=MetadataFeed(Image(cluster_id="c")), call=None))
     exchange.write_here = broken
     with pytest.raises(Unreachable, match="nobody thought of this"):
         asyncio.run(exchange.write_markers(0, []))

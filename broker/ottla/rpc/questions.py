@@ -1,29 +1,28 @@
-"""Transactions between brokers over gRPC: markers to partition leaders, questions to coordinators."""
+"""What brokers ask each other, over gRPC: markers to partition leaders, questions to coordinators."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
 import grpc.aio
 import msgspec
 
+from ottla.coordination.asking import Answer, Asking, Call, Unreachable
 from ottla.rpc.channels import Channels
 from ottla.rpc.server import RpcServer
-from ottla.txn.exchange import Call, Exchange, Unreachable
 
 __all__ = ["caller", "serve"]
 
-SERVICE = "ottla.pb.Transactions"
+SERVICE = "ottla.pb.Transactions"  # brokers of earlier versions, which asked about nothing else, know it by this name
 CALL_SECONDS_MAX = 40.0  # longer than a leader waits for its replicas
 
 
-def serve(server: RpcServer, exchange: Exchange) -> None:
-    methods = {name: grpc.unary_unary_rpc_method_handler(_handler(one)) for name, one in exchange.answers().items()}
+def serve(server: RpcServer, asking: Asking) -> None:
+    methods = {name: grpc.unary_unary_rpc_method_handler(_handler(one)) for name, one in asking.answers.items()}
     server.add(SERVICE, methods)
 
 
-def _handler(answer: Callable[[bytes], Awaitable[bytes]]) -> Any:
+def _handler(answer: Answer) -> Any:
     async def handle(data: bytes, context: "grpc.aio.ServicerContext[bytes, bytes]") -> bytes:
         try:
             return await answer(data)

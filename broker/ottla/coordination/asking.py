@@ -1,0 +1,55 @@
+"""Questions between brokers: asked over gRPC where another broker must answer, by method, in MessagePack."""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import msgspec
+
+from ottla.metadata.feed import MetadataFeed
+
+__all__ = ["Answer", "Asking", "Call", "Unreachable"]
+
+log = logging.getLogger("ottla.coordination")
+
+Call = Callable[[str, str, bytes], Awaitable[bytes]]
+"""Ask the broker at this address by this method. Unreachable."""
+Answer = Callable[[bytes], Awaitable[bytes]]
+Told = TypeVar("Told")
+
+
+class Unreachable(Exception):
+    """No answer came: whether the broker heard the question is not known."""
+
+
+class Asking:
+    """`call` is None on a broker alone; `answers` is what this broker answers to others, by method."""
+
+    def __init__(self, *, node_id: int, feed: MetadataFeed, call: Call | None) -> None:
+        self.node_id = node_id
+        self._feed = feed
+        self._call = call
+        self.answers: dict[str, Answer] = {}
+
+    async def ask(self, broker_id: int, method: str, question: msgspec.Struct, told: type[Told]) -> Told:
+        """What another broker answers. Unreachable."""
+        broker = self._feed.image.brokers.get(broker_id)
+        if broker is None or self._call is None:
+            raise Unreachable(f"broker {broker_id} is not known")
+        data = await self._call(f"{broker.grpc_host}:{broker.grpc_port}", method, msgspec.msgpack.encode(question))
+        try:
+            return msgspec.msgpack.decode(data, type=told)
+        except ValueError as error:  # also what msgspec raises
+            raise Unreachable(f"broker {broker_id} answers something that cannot be read: {error}") from error
+
+    @contextmanager
+    def unanswered_if_it_fails(self, broker_id: int) -> Iterator[None]:
+        """Whoever asks tries again; a fault that nobody thought of must not leave anybody waiting for ever."""
+        try:
+            yield
+        except Unreachable:
+            raise
+        except Exception as error:
+            log.exception("a question to broker %d failed", broker_id)
+            raise Unreachable(f"the question to broker {broker_id} failed: {error!r}") from error
