@@ -69,9 +69,7 @@ class StateKeeper:
         gone = orphans(states, image) | frozenset(states.deleting)
         if not gone:
             return
-        after, partitions = leaving(states, gone)
-        remaining = {topic.id.bytes: len(topic.partitions) for topic in image.topics.values()}
-        partitions |= {(each, at) for each in states.deleting for at in range(remaining.get(each, 0))}
+        after, partitions = leaving(states, gone, image)
         await self._each(group, partitions, self._persister.delete)
         self._write(shard, group, left(after, gone))
 
@@ -116,9 +114,7 @@ class StateKeeper:
             await shard.until_committed(shard.delete_group(group))
 
     async def _let_go(self, shard: "Shard", group: ShareGroup, topic_ids: frozenset[bytes]) -> None:
-        after, partitions = leaving(group.log.states, topic_ids)
-        if not partitions and not after.deleting:
-            return
+        after, partitions = leaving(group.log.states, topic_ids, self._image())
         self._write(shard, group, after)
         await self._each(group, partitions, self._persister.delete)
         self._write(shard, group, left(group.log.states, topic_ids))

@@ -83,14 +83,22 @@ def begun(states: StatePartitions, partitions: Partitions) -> StatePartitions:
     return StatePartitions(_filled(rest), initialized, states.deleting)
 
 
-def leaving(states: StatePartitions, topic_ids: Iterable[bytes]) -> tuple[StatePartitions, Partitions]:
-    """All of these topics is about to go; what there is to be deleted."""
+def leaving(states: StatePartitions, topic_ids: Iterable[bytes], image: Image) -> tuple[StatePartitions, Partitions]:
+    """All of these topics is about to go; what there is to be deleted. Of a topic that was going already, the book has
+    forgotten the partitions: then it may be any that exists.
+    """
     gone = frozenset(topic_ids)
     known = _merged(states.initialized, states.initializing)
     deleting = dict(states.deleting) | {each: known[each].name for each in gone if each in known}
     initializing = {each: found for each, found in states.initializing.items() if each not in gone}
     initialized = {each: found for each, found in states.initialized.items() if each not in gone}
     going = partitions_in({each: known[each] for each in gone if each in known})
+    going |= {
+        (topic.id.bytes, index)
+        for topic in image.topics.values()
+        if topic.id.bytes in gone and topic.id.bytes in states.deleting
+        for index in range(len(topic.partitions))
+    }
     return StatePartitions(initializing, initialized, deleting), going
 
 
