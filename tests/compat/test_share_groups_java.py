@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.java import java_tool
+from support.java import java_program, java_tool
 from support.librdkafka import Sent, make_topic, send
 from support.process import BrokerProcess
 from support.sharing import ONE_BROKER, Sharers, give_settings, share_tool, turn_on
@@ -45,11 +45,14 @@ def test_two_members_share_one_partition(sharing: BrokerProcess, shared: str, tm
         def shared_by() -> set[int]:
             return {event["member"] for event in sharers.events("got")}
 
+        def is_done(seen: list[str]) -> bool:
+            return len(seen) >= len(values)
+
         while len(shared_by()) < 2:
             more = [f"accept-{len(values) + number}" for number in range(20)]
             values.extend(more)
             fill(bootstrap, shared, more)
-            eventually(sharers.acknowledged, lambda seen, count=len(values): len(seen) >= count)
+            eventually(sharers.acknowledged, is_done)
         assert Counter(sharers.acknowledged()) == Counter(values), "every record once"
         assert {count for _, count in sharers.got()} == {1}
         described = share_tool(bootstrap, "--describe", "--group", shared, "--members", "--verbose").lines
@@ -130,6 +133,19 @@ def test_tools(sharing: BrokerProcess, shared: str) -> None:
     assert sorted(map(int, again.lines)) == list(range(5)), "as if the group had never been"
     assert "was successful" in share_tool(bootstrap, "--delete", "--group", shared).text
     assert shared not in share_tool(bootstrap, "--list").lines
+
+
+def test_a_group_begins_elsewhere(sharing: BrokerProcess, shared: str, tmp_path: Path) -> None:
+    if sharing.name == "kafka":
+        pytest.skip("Kafka 4.1.1 answers that it is done, and does nothing")
+    bootstrap = sharing.bootstrap
+    fill(bootstrap, shared, [f"accept-{number}" for number in range(5)])
+    with Sharers(tmp_path, bootstrap, group=shared, topic=shared) as sharers:
+        eventually(sharers.acknowledged, lambda seen: len(seen) == 5)
+        sharers.stop()
+    assert java_program("ShareOffsets", bootstrap, shared, shared, "0", "3").lines == ["0 3"]
+    with Sharers(tmp_path, bootstrap, group=shared, topic=shared) as sharers:
+        eventually(sharers.got, lambda seen: seen == [("accept-3", 1), ("accept-4", 1)])
 
 
 def test_kafka_reads_the_records_of_a_group(sharing: BrokerProcess, shared: str, tmp_path: Path) -> None:
