@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ottla.replica.host import ReplicaHost
     from ottla.replica.settings import LiveSettings
     from ottla.share.coordinator import ShareCoordinator
+    from ottla.share.host import ShareHost
     from ottla.system import System
     from ottla.txn.coordinator import TransactionCoordinator
     from ottla.txn.marking import MarkerWriter
@@ -59,6 +60,7 @@ class Services:
     transactions: "TransactionCoordinator"
     verifier: "Verifier"
     markers: "MarkerWriter"
+    shares: "ShareHost"
 
     @property
     def image(self) -> "Image":
@@ -111,6 +113,7 @@ class Call:
         "api",
         "client_id",
         "correlation_id",
+        "farewells",
         "host",
         "listener",
         "node",
@@ -132,6 +135,7 @@ class Call:
         client_id: str | None,
         listener: str,
         host: str,
+        farewells: "dict[object, Callable[[], None]] | None" = None,
     ) -> None:
         self.node = node
         self.api = api
@@ -140,6 +144,8 @@ class Call:
         self.client_id = client_id
         self.listener = listener
         self.host = host
+        self.farewells = farewells
+        """What is to be done when the client's connection ends; None where there is no connection."""
         self.allowance: Allowance | None = None
         self.throttle_ms = 0
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import struct
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from ottla.api.call import Answer, Call, Deferred, Services
@@ -64,6 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self._user = "ANONYMOUS"
         self._allowances = services.allowances
         self._muted: asyncio.TimerHandle | None = None  # until a quota allows the next request
+        self._farewells: dict[object, Callable[[], None]] = {}
         self.idle_since = 0.0
 
     # transport → connection
@@ -88,6 +89,8 @@ class Connection(asyncio.BufferedProtocol):
         for task in self._tasks:
             task.cancel()
         self._slots.clear()
+        for farewell in self._farewells.values():
+            farewell()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.room()
@@ -195,7 +198,9 @@ class Connection(asyncio.BufferedProtocol):
             position = skip_tags(frame, position)
         # Bytes behind the request are ignored, as in Kafka: librdkafka sends some after Metadata v13.
         request, _ = api.reader(version)(frame, position)
-        call = Call(self._services, api, version, correlation_id, client_id, self._listener, self._host)
+        call = Call(
+            self._services, api, version, correlation_id, client_id, self._listener, self._host, self._farewells
+        )
         if self._allowances.any_for_clients:
             call.allowance = self._allowances.of(self._user, client_id or "")
             call.request_bytes = len(frame)

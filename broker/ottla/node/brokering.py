@@ -150,6 +150,7 @@ class BrokerPart:
             allowances=_allowances(around),
             groups=coordinators.groups,
             share_states=coordinators.share_states,
+            shares=coordinators.shares,
             transactions=coordinators.transactions,
             verifier=coordinators.verifier,
             markers=coordinators.markers,

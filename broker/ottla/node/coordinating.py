@@ -5,6 +5,7 @@ from ottla.coordination.asking import Asking, Call
 from ottla.coordination.coordinator import Surroundings
 from ottla.group.coordinator import GroupCoordinator
 from ottla.share.coordinator import ShareCoordinator
+from ottla.share.host import ShareHost
 from ottla.share.persister import CoordinatedPersister
 from ottla.txn.coordinator import TransactionCoordinator
 from ottla.txn.exchange import Exchange
@@ -24,7 +25,8 @@ class Coordinators:
         self.persister = CoordinatedPersister(
             self.share_states, asking=self.asking, feed=around.feed, clock=around.system.clock
         )
-        self.groups = GroupCoordinator(around)
+        self.groups = GroupCoordinator(around, persister=self.persister)
+        self.shares = ShareHost(around, self.persister)
         self.markers = MarkerWriter(around.replicas, marked=self.groups.marked)
         exchange = Exchange(self.asking)
         exchange.write_here = self.markers.write_all
@@ -34,10 +36,12 @@ class Coordinators:
 
     def start(self) -> None:
         self.share_states.start()
+        self.shares.start()
         self.groups.start()
         self.transactions.start()
 
     async def stop(self) -> None:
+        await self.shares.stop()
         await self.transactions.stop()
         await self.groups.stop()
         await self.share_states.stop()

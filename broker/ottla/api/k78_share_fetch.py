@@ -1,0 +1,124 @@
+"""ShareFetch: records for a member of a share group, each locked for it; acknowledgements of earlier ones come along.
+
+v1 sessions, acknowledgements, how many records and in what portions (KIP-932).
+"""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.api.share_results import (
+    Acknowledging,
+    Outcome,
+    acknowledge,
+    by_topic,
+    endpoints,
+    given,
+    leader_of,
+    say_farewell,
+)
+from ottla.api.sharing import check_shares_served
+from ottla.errors import Code, KafkaError
+from ottla.share.fetching import Delivered, Limits, ShareFetching
+from ottla.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
+
+NOTHING = Delivered()
+
+
+@api(key=78, versions=(1, 1))
+def share_fetch(request: Any, call: Call) -> Awaitable[Answer]:
+    """The session and the acknowledgements are seen to before the next request of the connection is looked at."""
+    check_shares_served(call)
+    acknowledgements = {wanted: batches for wanted, batches in given(request.topics).items() if batches}
+    if acknowledgements and request.share_session_epoch == INITIAL_EPOCH:
+        raise KafkaError(Code.invalid_request, "the first request of a share session has nothing to acknowledge")
+    session = _session(request, call)
+    return _fetch(request, session, acknowledge(session, acknowledgements, call), call)
+
+
+def _session(request: Any, call: Call) -> ShareSession:
+    shares = call.node.shares
+    group_id, member_id = request.group_id or "", request.member_id or ""
+    wanted = list(given(request.topics))
+    if request.share_session_epoch == INITIAL_EPOCH:
+        session = shares.open_session(group_id, member_id, wanted)
+        say_farewell(session, call)
+        return session
+    session = shares.sessions.proceed(group_id, member_id, request.share_session_epoch)
+    if request.share_session_epoch != FINAL_EPOCH:
+        forgotten = [
+            (topic.topic_id or bytes(16), index)
+            for topic in request.forgotten_topics_data
+            for index in topic.partitions
+        ]
+        session.change(wanted, forgotten)
+    return session
+
+
+async def _fetch(request: Any, session: ShareSession, acknowledging: Acknowledging, call: Call) -> Answer:
+    if request.share_session_epoch == FINAL_EPOCH:
+        outcomes = await acknowledging.outcomes()
+        call.node.shares.close_session(session)
+        return _answer(request, session, {}, outcomes, call)
+    fetching = ShareFetching(call.node.shares, session, _limits(request, call), clock=call.node.system.clock)
+    delivered = await fetching.run()
+    if request.share_session_epoch == INITIAL_EPOCH:
+        delivered = dict.fromkeys(session.wanted, NOTHING) | delivered
+    _charge(delivered, call)
+    return _answer(request, session, delivered, await acknowledging.outcomes(), call)
+
+
+def _limits(request: Any, call: Call) -> Limits:
+    """Not more at once than a quota could bear; otherwise it could never be answered."""
+    size: int = min(request.max_bytes, call.node.config["fetch.max.bytes"])
+    meter = call.allowance.fetch if call.allowance is not None else None
+    if meter is not None:
+        size = min(size, max(meter.window_bytes, 1))
+    return Limits(
+        wait_s=max(request.max_wait, 0) / 1000,
+        size_bytes_min=min(request.min_bytes, size),
+        size_bytes_max=size,
+        records_max=request.max_records,
+        batch_size=request.batch_size,
+    )
+
+
+def _charge(delivered: dict[Wanted, Delivered], call: Call) -> None:
+    """What is locked for the client must go out; it pauses afterwards."""
+    meter = call.allowance.fetch if call.allowance is not None else None
+    if meter is not None:
+        call.throttle_ms = meter.charge(sum(len(each.records) for each in delivered.values()))
+
+
+def _answer(
+    request: Any,
+    session: ShareSession,
+    delivered: dict[Wanted, Delivered],
+    outcomes: dict[Wanted, Outcome],
+    call: Call,
+) -> Answer:
+    keys = dict.fromkeys((*delivered, *outcomes))
+    parts = {key: _part(key, delivered.get(key, NOTHING), outcomes.get(key), call) for key in keys}
+    return call.reply(
+        acquisition_lock_timeout=call.node.shares.settings_of(session.group_id).lock_ms,
+        responses=by_topic(parts),
+        node_endpoints=endpoints(parts.values(), call),
+    )
+
+
+def _part(wanted: Wanted, delivered: Delivered, acknowledged: Outcome, call: Call) -> dict[str, Any]:
+    error = delivered.error
+    return {
+        "partition_index": wanted[1],
+        "error_code": Code.none if error is None else error.code,
+        "error_message": None if error is None else error.message,
+        "acknowledge_error_code": Code.none if acknowledged is None else acknowledged.code,
+        "acknowledge_error_message": None if acknowledged is None else acknowledged.message,
+        "current_leader": leader_of(wanted, error or acknowledged, call),
+        "records": delivered.records,
+        "acquired_records": [
+            {"first_offset": span.first, "last_offset": span.last, "delivery_count": span.deliveries}
+            for span in delivered.acquired
+        ],
+    }

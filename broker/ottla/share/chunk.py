@@ -1,0 +1,64 @@
+"""Batches as they were read from the log, and which of them are for consumers. Pure."""
+
+from collections.abc import Sequence
+
+from ottla.share.partition import Acquired, Found
+from ottla.storage.read import Slice
+from ottla.system import Buffer
+from ottla.wire.batch import Batch, iterate
+from ottla.wire.records import iterate as iterate_records
+
+__all__ = ["Chunk"]
+
+ABORT = 0
+
+
+class Chunk:
+    """What was read from `begin` on. `found` are its batches, `ends` the places in `data` where they end."""
+
+    __slots__ = ("begin", "data", "ends", "found")
+
+    def __init__(self, begin: int, read: Slice, *, read_committed: bool) -> None:
+        self.begin = begin
+        self.data = read.data
+        self.found: list[Found] = []
+        self.ends: list[int] = []
+        aborted = Aborted(read.aborted if read_committed else ())
+        position = 0
+        for batch in iterate(read.data):
+            position += batch.size
+            hidden = aborted.hides(batch) or batch.is_control
+            self.found.append(Found(batch.base_offset, batch.last_offset, not hidden))
+            self.ends.append(position)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def holding(self, acquired: Sequence[Acquired]) -> Buffer:
+        """The batches from the first to the last that were acquired from, as they are."""
+        if not acquired:
+            return b""
+        begin = next(at for at, batch in enumerate(self.found) if batch.last >= acquired[0].first)
+        end = next(at for at, batch in enumerate(self.found) if batch.last >= acquired[-1].last)
+        start = self.ends[begin - 1] if begin else 0
+        return memoryview(self.data)[start : self.ends[end]]
+
+
+class Aborted:
+    """Fed with batches in order. `transactions` are (producer id, first offset), by their first offsets."""
+
+    def __init__(self, transactions: Sequence[tuple[int, int]]) -> None:
+        self._coming = sorted(transactions, key=lambda one: one[1], reverse=True)  # the next one is the last
+        self._open: set[int] = set()
+
+    def hides(self, batch: Batch) -> bool:
+        while self._coming and self._coming[-1][1] <= batch.last_offset:
+            self._open.add(self._coming.pop()[0])
+        if batch.is_control and batch.producer_id in self._open and _ends_in_abort(batch):
+            self._open.discard(batch.producer_id)
+        return batch.is_transactional and batch.producer_id in self._open
+
+
+def _ends_in_abort(marker: Batch) -> bool:
+    record = next(iterate_records(marker), None) if marker.count else None
+    return record is not None and record.key is not None and int.from_bytes(record.key[2:4], "big") == ABORT

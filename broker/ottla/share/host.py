@@ -1,0 +1,140 @@
+"""The share-partitions of this broker: loaded by the first fetch, kept while members of the group fetch from here.
+
+A share-partition that is not needed any longer, or not led, goes when what it took is written; only then may it be
+loaded anew, so that nothing that was acknowledged is missing from what is read.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from ottla.coordination.coordinator import Surroundings
+from ottla.metadata.state import ResourceType
+from ottla.replica.partition import Partition
+from ottla.share.hosted import HostedShare
+from ottla.share.loading import load
+from ottla.share.locks import Locks
+from ottla.share.messages import Persister, ShareKey
+from ottla.share.sessions import ShareSession, ShareSessions, Wanted
+from ottla.share.settings import ShareSettings
+
+__all__ = ["ShareHost"]
+
+log = logging.getLogger("ottla.share")
+
+
+class ShareHost:
+    def __init__(self, around: Surroundings, persister: Persister) -> None:
+        self._settings = around.settings
+        self._system = around.system
+        self._feed = around.feed
+        self._replicas = around.replicas
+        self._persister = persister
+        self._hosted: dict[ShareKey, HostedShare] = {}
+        self._loading: dict[ShareKey, asyncio.Task[HostedShare]] = {}
+        self._locks = Locks(self._system.clock)
+        self.sessions = ShareSessions()
+
+    def start(self) -> None:
+        """Nothing is loaded before somebody fetches."""
+
+    async def stop(self) -> None:
+        """What was acknowledged and not written is not answered any longer."""
+        self._locks.stop()
+        tasks: list[asyncio.Task[Any]] = [*self._loading.values()]
+        for hosted in list(self._hosted.values()):
+            hosted.end()
+            if hosted.writing is not None:
+                tasks.append(hosted.writing)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def settings_of(self, group_id: str) -> ShareSettings:
+        return ShareSettings.of(self._feed.image.config(ResourceType.GROUP, group_id), self._settings.broker)
+
+    # share-partitions
+
+    def require(self, wanted: Wanted) -> Partition:
+        """The partition of the topic. KafkaError: it is not here, or another broker leads it."""
+        partition = self._replicas.require(*wanted)
+        partition.require_leader()
+        return partition
+
+    def find(self, group_id: str, wanted: Wanted) -> HostedShare | None:
+        """One that is loaded and in force. KafkaError as `require`."""
+        self.require(wanted)
+        hosted = self._hosted.get(_key(group_id, wanted))
+        return hosted if hosted is not None and hosted.leads else None
+
+    def load(self, group_id: str, wanted: Wanted) -> "asyncio.Task[HostedShare]":
+        """The same, read from where its state is kept. KafkaError as `require`; the task's are those of Persister."""
+        key, partition = _key(group_id, wanted), self.require(wanted)
+        task = self._loading.get(key)
+        if task is None:
+            task = self._loading[key] = asyncio.ensure_future(self._load(key, partition))
+            task.add_done_callback(lambda done: self._loaded(key, done))
+        return task
+
+    def _loaded(self, key: ShareKey, done: "asyncio.Task[HostedShare]") -> None:
+        self._loading.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # those who asked may have gone
+
+    async def _load(self, key: ShareKey, partition: Partition) -> HostedShare:
+        last = self._hosted.get(key)
+        if last is not None:
+            last.end()
+            if last.writing is not None:
+                await asyncio.wait([last.writing])
+        share = await load(
+            key,
+            partition,
+            persister=self._persister,
+            reset=self.settings_of(key.group_id).reset,
+            system=self._system,
+            records_max=self._settings.broker("group.share.partition.max.record.locks"),
+            deliveries_max=self._settings.broker("group.share.delivery.count.limit"),
+        )
+        hosted = HostedShare(key, partition, share, persister=self._persister, locks=self._locks, on_end=self._ended)
+        self._hosted[key] = hosted
+        return hosted
+
+    def _ended(self, hosted: HostedShare) -> None:
+        """Kept until it has written what it took."""
+        if hosted.writing is None:
+            self._forget(hosted)
+        else:
+            hosted.writing.add_done_callback(lambda _: self._forget(hosted))
+
+    def _forget(self, hosted: HostedShare) -> None:
+        if self._hosted.get(hosted.key) is hosted:
+            del self._hosted[hosted.key]
+
+    # sessions
+
+    def open_session(self, group_id: str, member_id: str, wanted: Iterable[Wanted]) -> ShareSession:
+        sessions_max = self._settings.broker("group.share.max.share.sessions")
+        return self.sessions.open(group_id, member_id, wanted, sessions_max=sessions_max)
+
+    def close_session(self, session: ShareSession) -> None:
+        """What its member holds is released; with the last one, the group's share-partitions are forgotten.
+
+        So the group's offsets may be changed while nobody fetches.
+        """
+        if not self.sessions.end(session):
+            return
+        group = [hosted for key, hosted in self._hosted.items() if key.group_id == session.group_id]
+        for hosted in group:
+            if hosted.leads:
+                hosted.release(session.member_id)
+        if not self.sessions.any_of(session.group_id):
+            for hosted in group:
+                hosted.end()
+
+
+def _key(group_id: str, wanted: Wanted) -> ShareKey:
+    topic, index = wanted
+    return ShareKey(group_id, uuid.UUID(bytes=topic), index)

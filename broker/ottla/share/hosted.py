@@ -1,0 +1,208 @@
+"""A share-partition on the broker that leads it: the automaton, its log, and who waits for it.
+
+One write at a time: what is acknowledged meanwhile goes into the next. So a start that is written holds for everything
+written before it, and nobody overtakes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ottla.errors import Code, KafkaError
+from ottla.replica.partition import Partition
+from ottla.share.acknowledging import Acknowledgement
+from ottla.share.chunk import Chunk
+from ottla.share.in_flight import Span
+from ottla.share.locks import Locks
+from ottla.share.messages import Persister, ShareKey
+from ottla.share.partition import Acquired, SharePartition
+
+__all__ = ["PASSING", "HostedShare", "Wish", "told_to_clients"]
+
+log = logging.getLogger("ottla.share")
+
+PASSING = (Code.coordinator_not_available, Code.coordinator_load_in_progress, Code.not_coordinator)
+FENCED = (Code.fenced_state_epoch, Code.fenced_leader_epoch, Code.not_leader_or_follower)
+GONE = (*FENCED, Code.group_id_not_found, Code.unknown_topic_or_partition)
+
+
+class Change(NamedTuple):
+    """`told` is of acknowledgements and releases; without it, nobody waits and nothing is taken back."""
+
+    spans: Sequence[Span]
+    told: "asyncio.Future[None] | None"
+
+
+class Wish(NamedTuple):
+    """How many records a member would have, and how many of them in one span if it can be."""
+
+    records_max: int
+    batch_size: int
+
+
+class HostedShare:
+    """`is_over`: it was fenced, or is not needed any longer; it takes no more, but writes what it has taken."""
+
+    def __init__(
+        self,
+        key: ShareKey,
+        partition: Partition,
+        share: SharePartition,
+        *,
+        persister: Persister,
+        locks: Locks,
+        on_end: Callable[["HostedShare"], None],
+    ) -> None:
+        self.key = key
+        self.partition = partition
+        self.is_over = False
+        self.waiters: dict[asyncio.Event, None] = {}
+        self._share = share
+        self._leader_epoch = partition.leader_epoch
+        self._persister = persister
+        self._locks = locks
+        self._on_end = on_end
+        self._queue: list[Change] = []
+        self.writing: asyncio.Task[None] | None = None
+        partition.watchers[self] = None
+
+    def __str__(self) -> str:
+        return f"{self.partition} for {self.key.group_id}"
+
+    @property
+    def leads(self) -> bool:
+        return not self.is_over and self.partition.is_leader and self.partition.leader_epoch == self._leader_epoch
+
+    @property
+    def share(self) -> SharePartition:
+        """As the log is now: it may begin later than before."""
+        self._share.begin_at(self.partition.log.start_offset)
+        return self._share
+
+    def moved(self, partition: Partition, appended_bytes: int) -> None:
+        """Of the partition of the topic: there is more to read, or another broker leads it."""
+        if not self.leads:
+            self.end()
+        self.wake()
+
+    def wake(self) -> None:
+        for waiter in self.waiters:
+            waiter.set()
+
+    def end(self) -> None:
+        if not self.is_over:
+            self.is_over = True
+            self.partition.watchers.pop(self, None)
+            self.wake()
+            self._on_end(self)
+
+    # what is to be written
+
+    def acknowledge(self, member: str, acknowledgements: Sequence[Acknowledgement]) -> "asyncio.Future[None]":
+        """Done when it is committed. Raises, at once or later, what the client is to be told."""
+        return self._change(self.share.acknowledge(member, acknowledgements))
+
+    def release(self, member: str) -> None:
+        """Everything that the member holds."""
+        if spans := self.share.release(member):
+            self._change(spans).add_done_callback(_heard)
+
+    def acquire(self, member: str, chunk: Chunk, wish: Wish, *, lock_s: float, now: float) -> list[Acquired]:
+        """What the member gets of a chunk; what holds nothing for consumers is passed over for good."""
+        share = self.share
+        start = share.start
+        acquired = share.acquire(
+            member,
+            chunk.found,
+            begin=chunk.begin,
+            records_max=wish.records_max,
+            batch_size=wish.batch_size,
+            deadline=now + lock_s,
+        )
+        if acquired:
+            self._locks.add(now + lock_s, self)
+        if share.start != start:
+            self.note()
+        return acquired
+
+    def expire(self, now: float) -> None:
+        if not self.is_over and (spans := self.share.expire(now)):
+            log.info("%s: locks of %d records expired", self, sum(last - first + 1 for first, last in spans))
+            self.note(spans)
+            self.wake()
+
+    def note(self, spans: Sequence[Span] = ()) -> None:
+        """Write it some time, or only the start; nobody waits for it."""
+        self._enqueue(Change(spans, None))
+
+    def _change(self, spans: Sequence[Span]) -> "asyncio.Future[None]":
+        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if spans:
+            self._enqueue(Change(spans, told))
+        else:
+            told.set_result(None)
+        return told
+
+    def _enqueue(self, change: Change) -> None:
+        self._queue.append(change)
+        if self.writing is None:
+            self.writing = asyncio.ensure_future(self._write_all())
+
+    async def _write_all(self) -> None:
+        try:
+            while self._queue:
+                changes, self._queue = self._queue, []
+                failure = await self._write(changes)
+                self._settle(changes, failure)
+                self.wake()
+        finally:
+            self.writing = None
+
+    async def _write(self, changes: Sequence[Change]) -> KafkaError | None:
+        start, batches = self._share.to_write([span for change in changes for span in change.spans])
+        try:
+            await self._persister.write(
+                self.key,
+                state_epoch=self._share.state_epoch,
+                leader_epoch=self._leader_epoch,
+                start=start,
+                batches=batches,
+            )
+        except KafkaError as error:
+            log.info("%s: its state cannot be written: %s", self, error)
+            if error.code in GONE:
+                self.end()
+            return error
+        return None
+
+    def _settle(self, changes: Sequence[Change], failure: KafkaError | None) -> None:
+        told = [(change.spans, change.told) for change in changes if change.told is not None]
+        spans = [span for each, _ in told for span in each]
+        if failure is None:
+            self._share.written(spans)
+        else:
+            self._share.not_written(spans)
+            self._locks.look_now(self)
+        for _, future in told:
+            if future.done():
+                continue
+            if failure is None:
+                future.set_result(None)
+            else:
+                future.set_exception(told_to_clients(failure))
+
+
+def _heard(done: "asyncio.Future[None]") -> None:
+    """Nobody waits for it, and the log has it."""
+    if not done.cancelled():
+        done.exception()
+
+
+def told_to_clients(failure: KafkaError) -> KafkaError:
+    """As Kafka: what went wrong between brokers, in words that clients know."""
+    if failure.code in PASSING:
+        return KafkaError(Code.coordinator_not_available, failure.message)
+    if failure.code in FENCED:
+        return KafkaError(Code.not_leader_or_follower, failure.message)
+    return failure if failure.code in GONE else KafkaError(Code.unknown_server_error, failure.message)

@@ -1,0 +1,193 @@
+"""The records of a share-partition that are under way, as runs of records that fare alike. Pure.
+
+The runs lie side by side and fill the window from `start` to `end`; records before it are done with, those behind it
+have never been looked at. A run is split only where its records part, and joined again when they fare alike.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from math import inf
+from operator import attrgetter
+from typing import NamedTuple
+
+from ottla.share.messages import Delivery, StateBatch
+
+__all__ = ["NOBODY", "Fate", "InFlight", "Run", "Span"]
+
+NOBODY = ""
+FINAL = (Delivery.ACKNOWLEDGED, Delivery.ARCHIVED)
+
+Span = tuple[int, int]
+"""First and last offset, both included."""
+
+
+class Fate(NamedTuple):
+    """How records fare. `deliveries` counts them; member and deadline are those of the lock."""
+
+    delivery: Delivery = Delivery.AVAILABLE
+    deliveries: int = 0
+    member: str = NOBODY
+    deadline: float = inf
+
+
+NEW = Fate()
+
+
+class Run:
+    """Records from `first` to `last`. `before`: what to go back to if `fate` cannot be written; None when it is."""
+
+    __slots__ = ("before", "fate", "first", "last")
+
+    def __init__(self, first: int, last: int, fate: Fate, before: Fate | None = None) -> None:
+        self.first = first
+        self.last = last
+        self.fate = fate
+        self.before = before
+
+    @property
+    def is_final(self) -> bool:
+        return self.fate.delivery in FINAL
+
+    @property
+    def is_available(self) -> bool:
+        return self.fate.delivery == Delivery.AVAILABLE and self.before is None
+
+    def is_held_by(self, member: str) -> bool:
+        return self.fate.delivery == Delivery.ACQUIRED and self.fate.member == member and self.before is None
+
+    def fares_like(self, other: "Run") -> bool:
+        return self.fate == other.fate and self.before == other.before
+
+
+FIRST = attrgetter("first")
+
+
+class InFlight:
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.end = start
+        self.runs: list[Run] = []
+
+    @classmethod
+    def recover(cls, start: int, batches: Iterable[StateBatch]) -> "InFlight":
+        """What was acquired is available again; what no batch tells of was never delivered."""
+        window = cls(start)
+        for batch in sorted(batches, key=FIRST):
+            first = max(batch.first, window.end)
+            if batch.last < first:
+                continue
+            window.extend(first)
+            final = batch.delivery in FINAL
+            fate = Fate(Delivery(batch.delivery) if final else Delivery.AVAILABLE, batch.count)
+            window.runs.append(Run(first, batch.last, fate))
+            window.end = batch.last + 1
+        window.advance()
+        return window
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    # looking
+
+    def overlapping(self, first: int, last: int) -> Iterator[Run]:
+        """The runs that have something of the span, as they are."""
+        at = max(bisect_right(self.runs, first, key=FIRST) - 1, 0)
+        for run in self.runs[at:]:
+            if run.first > last:
+                return
+            if run.last >= first:
+                yield run
+
+    @property
+    def first_available(self) -> int | None:
+        return next((run.first for run in self.runs if run.is_available), None)
+
+    @property
+    def start_if_written(self) -> int:
+        """Where the window will begin once everything that waits to be written is."""
+        return next((run.first for run in self.runs if not run.is_final), self.end)
+
+    def batches(self, spans: Iterable[Span]) -> list[StateBatch]:
+        """How the records of the spans fare, in words for the log: an acquired one as if nobody had taken it."""
+        found: list[StateBatch] = []
+        for first, last in _joined(spans):
+            for run in self.overlapping(first, last):
+                delivery, count = run.fate.delivery, run.fate.deliveries
+                if delivery == Delivery.ACQUIRED:
+                    delivery, count = Delivery.AVAILABLE, count - 1
+                _add(found, StateBatch(max(run.first, first), min(run.last, last), int(delivery), count))
+        return found
+
+    # changing
+
+    def extend(self, end: int) -> None:
+        """The window reaches up to `end` with records that were never delivered."""
+        if end > self.end:
+            self.runs.append(Run(self.end, end - 1, NEW))
+            self.end = end
+
+    def cut(self, first: int, last: int) -> list[Run]:
+        """The runs of exactly this span, as far as the window has it."""
+        begin, end = self._cut_at(first), self._cut_at(last + 1)
+        return self.runs[begin:end]
+
+    def _cut_at(self, offset: int) -> int:
+        """The index of the run that begins there, made if need be."""
+        at = bisect_right(self.runs, offset, key=FIRST) - 1
+        if at < 0 or self.runs[at].last < offset:
+            return at + 1
+        run = self.runs[at]
+        if run.first == offset:
+            return at
+        self.runs.insert(at + 1, Run(offset, run.last, run.fate, run.before))
+        run.last = offset - 1
+        return at + 1
+
+    def settle(self) -> None:
+        """Join what fares alike, and leave behind what is done."""
+        joined: list[Run] = []
+        for run in self.runs:
+            if joined and joined[-1].fares_like(run):
+                joined[-1].last = run.last
+            else:
+                joined.append(run)
+        self.runs = joined
+        self.advance()
+
+    def advance(self) -> None:
+        done = 0
+        for run in self.runs:
+            if not run.is_final or run.before is not None:
+                break
+            done += 1
+        del self.runs[:done]
+        self.start = self.runs[0].first if self.runs else self.end
+
+    def begin_at(self, offset: int) -> None:
+        """Whatever lies before is gone from the log."""
+        if offset <= self.start:
+            return
+        del self.runs[: self._cut_at(offset)]
+        self.start = offset
+        self.end = max(self.end, offset)
+        self.advance()
+
+
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """The same records, each of them once."""
+    joined: list[Span] = []
+    for first, last in sorted(spans):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def _add(batches: list[StateBatch], batch: StateBatch) -> None:
+    if batches:
+        before = batches[-1]
+        if (before.last + 1, before.delivery, before.count) == (batch.first, batch.delivery, batch.count):
+            batches[-1] = StateBatch(before.first, batch.last, batch.delivery, batch.count)
+            return
+    batches.append(batch)
