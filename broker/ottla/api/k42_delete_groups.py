@@ -1,10 +1,11 @@
-"""DeleteGroups: empty groups go, with their offsets. v2 flexible."""
+"""DeleteGroups: empty groups go, with their offsets or the states of what they share. v2 flexible."""
 
 from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
+from ottla.group.share_group import ShareGroup
 
 
 @api(key=42, versions=(0, 2))
@@ -21,6 +22,9 @@ async def _delete(group_id: str, call: Call) -> Code:
             return Code.group_id_not_found
         if not group.is_empty:
             return Code.non_empty_group
+        if isinstance(group, ShareGroup):
+            await call.node.groups.states.delete_group(shard, group)
+            return Code.none
         await shard.until_committed(shard.delete_group(group))
     except KafkaError as error:
         return error.code

@@ -11,7 +11,7 @@ from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer_heartbeat import Heartbeat, HeartbeatAnswer, check, heartbeat
 from ottla.group.consumer_joining import group_for
-from ottla.group.consumer_records import by_topic, partitions_of
+from ottla.group.entries import by_topic, partitions_of
 
 
 @api(key=68, versions=(0, 1))

@@ -11,7 +11,7 @@ from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer_group import ConsumerGroup
 from ottla.group.consumer_member import Member, Partitions
-from ottla.group.consumer_records import by_topic
+from ottla.group.entries import by_topic
 
 CLASSIC, CONSUMER = 0, 1
 
@@ -61,13 +61,13 @@ def _member(member: Member, target: Partitions, names: dict[bytes, str]) -> dict
         "client_host": subscription.client_host,
         "subscribed_topic_names": sorted(subscription.topics),
         "subscribed_topic_regex": subscription.regex,
-        "assignment": {"topic_partitions": _topics(position.assigned, names)},
-        "target_assignment": {"topic_partitions": _topics(target, names)},
+        "assignment": {"topic_partitions": topics_with_names(position.assigned, names)},
+        "target_assignment": {"topic_partitions": topics_with_names(target, names)},
         "member_type": CLASSIC if member.uses_classic else CONSUMER,
     }
 
 
-def _topics(partitions: Partitions, names: dict[bytes, str]) -> list[dict[str, Any]]:
+def topics_with_names(partitions: Partitions, names: dict[bytes, str]) -> list[dict[str, Any]]:
     """Topics that are gone are left out."""
     return [
         line | {"topic_name": names[line["topic_id"]]} for line in by_topic(partitions) if line["topic_id"] in names

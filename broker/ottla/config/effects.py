@@ -6,6 +6,7 @@ A setting that acts is named, in quotes, somewhere outside this package; one wit
 import sys
 from pathlib import Path
 
+from ottla.config.group import GROUP_SETTINGS, Limits
 from ottla.config.setting import Setting
 from ottla.config.table import BROKER, TOPIC
 
@@ -18,6 +19,7 @@ USED_HERE = {
     "advertised.listeners", "broker.id", "controller.listener.names", "internal.segment.bytes",
     "listener.security.protocol.map", "listeners", "log.dir", "log.dirs", "metadata.log.dir", "node.id",
     "process.roles", "cluster.id", "broker.rack",
+    *(name for limits in GROUP_SETTINGS.values() if isinstance(limits, Limits) for name in limits),
 }  # fmt: skip
 
 

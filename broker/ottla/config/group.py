@@ -1,61 +1,123 @@
-"""Settings that a consumer group can have of its own, within the limits that the broker's settings draw. Pure."""
+"""Settings that a group can have of its own, within the limits that the broker's settings draw. Pure."""
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.config.describe import ConfigEntry, Source, Synonym
+from ottla.config.rules import Rule, one_of
+from ottla.config.setting import Type
 from ottla.config.table import BROKER
 from ottla.config.values import BadValue, parse, render
 
-__all__ = ["GROUP_SETTINGS", "check_group_setting", "describe_group"]
+__all__ = ["GROUP_SETTINGS", "check_group_setting", "describe_group", "group_setting"]
 
-# name → the broker's settings that give the default, the least and the most
-GROUP_SETTINGS: Mapping[str, tuple[str, str, str]] = {
-    "consumer.session.timeout.ms": (
-        "group.consumer.session.timeout.ms",
-        "group.consumer.min.session.timeout.ms",
-        "group.consumer.max.session.timeout.ms",
+Broker = Callable[[str], Any]
+
+
+class Limits(NamedTuple):
+    """The broker's settings that give the default, the least and the most."""
+
+    default: str
+    least: str
+    most: str
+
+
+class Words(NamedTuple):
+    """A text that only groups have."""
+
+    default: str
+    valid: Rule
+    doc: str
+
+
+class OffsetReset:
+    """Where a share group begins that has no offsets."""
+
+    # Java's Duration, from days down to seconds, not negative.
+    DURATION = re.compile(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+([.,]\d{0,9})?S)?)?", re.IGNORECASE | re.ASCII)
+
+    def problem(self, value: object) -> str | None:
+        text = str(value)
+        kind, _, duration = text.partition(":")
+        if text in ("earliest", "latest") or (kind == "by_duration" and self.DURATION.fullmatch(duration)):
+            return None
+        return (
+            f"Invalid value `{text}` for configuration share.auto.offset.reset. The value must be either 'earliest', "
+            "'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
+
+
+def _limits(kind: str, what: str) -> Limits:
+    return Limits(f"group.{kind}.{what}", f"group.{kind}.min.{what}", f"group.{kind}.max.{what}")
+
+
+GROUP_SETTINGS: Mapping[str, Limits | Words] = {
+    "consumer.session.timeout.ms": _limits("consumer", "session.timeout.ms"),
+    "consumer.heartbeat.interval.ms": _limits("consumer", "heartbeat.interval.ms"),
+    "share.session.timeout.ms": _limits("share", "session.timeout.ms"),
+    "share.heartbeat.interval.ms": _limits("share", "heartbeat.interval.ms"),
+    "share.record.lock.duration.ms": _limits("share", "record.lock.duration.ms"),
+    "share.auto.offset.reset": Words(
+        "latest", OffsetReset(), "Where a share group begins that has no offsets: earliest, latest, by_duration:PT1H."
     ),
-    "consumer.heartbeat.interval.ms": (
-        "group.consumer.heartbeat.interval.ms",
-        "group.consumer.min.heartbeat.interval.ms",
-        "group.consumer.max.heartbeat.interval.ms",
+    "share.isolation.level": Words(
+        "read_uncommitted",
+        one_of("read_committed", "read_uncommitted"),
+        "Whether members of a share group see records of transactions that are open or aborted.",
     ),
 }
-Broker = Callable[[str], Any]
+
+
+def group_setting(name: str, own: Mapping[str, str], broker: Broker) -> Any:
+    """What holds for a group that has set this much of its own."""
+    setting, text = GROUP_SETTINGS[name], own.get(name)
+    if isinstance(setting, Words):
+        return setting.default if text is None else text
+    if text is None:
+        return broker(setting.default)
+    return max(broker(setting.least), min(int(text), broker(setting.most)))
 
 
 def check_group_setting(name: str, text: str, broker: Broker) -> str | None:
     """None when it may be set so, otherwise the message for the client."""
-    if name not in GROUP_SETTINGS:
+    setting = GROUP_SETTINGS.get(name)
+    if setting is None:
         return f"Unknown group config name: {name}"
-    default, least, most = GROUP_SETTINGS[name]
+    if isinstance(setting, Words):
+        problem = setting.valid.problem(text.strip())
+        return None if problem is None else str(BadValue(name, text.strip(), problem))
     try:
-        value = parse(BROKER[default], text)
+        value: Any = parse(BROKER[setting.default], text)
     except BadValue as refusal:
-        return str(refusal).replace(default, name)
-    if value < broker(least):
-        return f"{name} must be greater than or equal to {least}"
-    if value > broker(most):
-        return f"{name} must be less than or equal to {most}"
+        return str(refusal).replace(setting.default, name)
+    if value < broker(setting.least):
+        return f"{name} must be greater than or equal to {setting.least}"
+    if value > broker(setting.most):
+        return f"{name} must be less than or equal to {setting.most}"
     return None
 
 
 def describe_group(own: Mapping[str, str], broker: Broker) -> list[ConfigEntry]:
-    return [_entry(name, own.get(name), render(broker(default))) for name, (default, _, _) in GROUP_SETTINGS.items()]
+    return [_entry(name, own.get(name), broker) for name in GROUP_SETTINGS]
 
 
-def _entry(name: str, own: str | None, default: str) -> ConfigEntry:
-    setting = BROKER[GROUP_SETTINGS[name][0]]
-    synonyms = [Synonym(name, own, Source.GROUP)] if own is not None else []
-    synonyms.append(Synonym(setting.name, default, Source.DEFAULT))
+def _entry(name: str, own: str | None, broker: Broker) -> ConfigEntry:
+    """Kafka names the group's setting also where the broker's gives the value."""
+    setting = GROUP_SETTINGS[name]
+    if isinstance(setting, Words):
+        default, kind, doc = setting.default, Type.STRING, setting.doc
+    else:
+        known = BROKER[setting.default]
+        default, kind, doc = render(broker(setting.default)), known.type, known.doc
+    synonym = Synonym(name, default, Source.DEFAULT) if own is None else Synonym(name, own, Source.GROUP)
     return ConfigEntry(
         name=name,
-        value=default if own is None else own,
-        source=synonyms[0].source,
+        value=synonym.value,
+        source=synonym.source,
         read_only=False,
         sensitive=False,
-        type=setting.type,
-        documentation=setting.doc,
-        synonyms=synonyms,
+        type=kind,
+        documentation=doc,
+        synonyms=[synonym],
     )

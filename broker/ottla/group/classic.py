@@ -74,6 +74,10 @@ class ClassicGroup:
         return self.state_since_ms if self.is_empty and self.protocol_type else None
 
     @property
+    def may_expire(self) -> bool:
+        return True
+
+    @property
     def offsets_may_expire(self) -> bool:
         """Those of topics that nobody consumes, once it is known which are."""
         is_known = self.current is State.STABLE and self.protocol_type == CONSUMER and self.topics is not None

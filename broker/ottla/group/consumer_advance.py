@@ -3,7 +3,7 @@
 Nothing is changed here: the answer is the entries to write, and how the member stands when they are in force.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -23,27 +23,13 @@ from ottla.group.consumer_records import (
 from ottla.group.consumer_regexes import refreshed_regexes
 from ottla.group.consumer_state import GroupState, preferred_assignor, topics_of
 from ottla.group.consumer_topics import facts_of, ids_of, metadata_hash
+from ottla.group.epochs import Advance, Seen, next_epoch, target_entries
 from ottla.group.uniform_assignor import uniformly
 from ottla.metadata.image import Image
 
-__all__ = ["ASSIGNORS", "Advance", "Seen", "advance", "removal"]
+__all__ = ["ASSIGNORS", "advance", "removal"]
 
 ASSIGNORS: Mapping[str, Assignor] = MappingProxyType({"uniform": uniformly, "range": by_range})
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """The metadata that a group last looked at. Images share what did not change, so identity tells."""
-
-    image: Image | None = None
-
-    def is_current(self, image: Image) -> bool:
-        old = self.image
-        return old is not None and old.topics is image.topics and old.brokers is image.brokers
-
-
-class Advance(msgspec.Struct, frozen=True):
-    member: Member
-    entries: list[Entry]
 
 
 def advance(
@@ -66,11 +52,14 @@ def advance(
     entries += regex_entries
 
     changed = state.epoch == 0 or bool(regex_entries) or _asks_for_others(before.subscription, subscription)
-    epoch, epoch_entries = _next_epoch(state, members, regexes, changed=changed, image=image, seen=seen)
+    known = state.known
+    epoch, epoch_entries = next_epoch(
+        GROUP_EPOCH, known, lambda: _names(members.values(), regexes), changed=changed, image=image, seen=seen
+    )
     entries += epoch_entries
     if epoch > state.target_epoch:
         targets = _new_targets(state, members, regexes, image, default_assignor)
-        entries += _target_entries(state, targets, epoch)
+        entries += target_entries((TARGET_ASSIGNMENT, TARGET_EPOCH), known, targets, epoch)
         target_epoch, target = epoch, targets[member.id]
     else:
         target_epoch = state.target_epoch
@@ -84,32 +73,6 @@ def advance(
     return Advance(member, entries)
 
 
-def _next_epoch(
-    state: GroupState,
-    members: Mapping[str, Member],
-    regexes: Mapping[str, ResolvedRegex],
-    *,
-    changed: bool,
-    image: Image,
-    seen: Seen,
-) -> tuple[int, list[Entry]]:
-    """It rises when members ask for other topics (`changed`), or when those they ask for are not what they were."""
-    if not changed and seen.is_current(image):
-        return state.epoch, []
-    names = frozenset[str]().union(*(topics_of(each.subscription, regexes) for each in members.values()))
-    fingerprint = metadata_hash(image, names)
-    if not changed and fingerprint == state.metadata_hash:
-        return state.epoch, []
-    epoch = state.epoch + 1
-    return epoch, [Entry(GROUP_EPOCH, (state.group_id,), GroupEpoch(epoch, fingerprint))]
-
-
-def _target_entries(state: GroupState, targets: Mapping[str, Partitions], epoch: int) -> list[Entry]:
-    changed = {each: target for each, target in targets.items() if state.targets.get(each) != target}
-    entries = [Entry(TARGET_ASSIGNMENT, (state.group_id, each), target) for each, target in changed.items()]
-    return [*entries, Entry(TARGET_EPOCH, (state.group_id,), epoch)]
-
-
 def _members_after(state: GroupState, member: Member) -> dict[str, Member]:
     """A static member under a new id takes the old one's place."""
     instance_id = member.subscription.instance_id
@@ -117,6 +80,11 @@ def _members_after(state: GroupState, member: Member) -> dict[str, Member]:
     members = {each: known for each, known in state.members.items() if each != replaced or each == member.id}
     members[member.id] = member
     return members
+
+
+def _names(members: Iterable[Member], regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
+    """All topics that anybody asks for."""
+    return frozenset[str]().union(*(topics_of(each.subscription, regexes) for each in members))
 
 
 def _asks_for_others(before: Subscription, after: Subscription) -> bool:
@@ -163,6 +131,5 @@ def removal(state: GroupState, leaving: Sequence[Member], *, image: Image) -> li
     gone = {member.id for member in leaving}
     staying = [member for member in state.members.values() if member.id not in gone]
     regexes, regex_entries = refreshed_regexes(state, staying, image=image, seen=image, now_ms=0)
-    names = frozenset[str]().union(*(topics_of(member.subscription, regexes) for member in staying))
-    fingerprint = metadata_hash(image, names)
+    fingerprint = metadata_hash(image, _names(staying, regexes))
     return [*entries, *regex_entries, Entry(GROUP_EPOCH, (group_id,), GroupEpoch(state.epoch + 1, fingerprint))]

@@ -8,7 +8,7 @@ import msgspec
 from ottla.errors import Code, KafkaError
 from ottla.group.classic import ClassicGroup
 from ottla.group.consumer_advance import advance
-from ottla.group.consumer_group import MOVING_HEARTBEAT_MS, ConsumerGroup, Terms
+from ottla.group.consumer_group import ConsumerGroup, Terms
 from ottla.group.consumer_member import (
     LEAVING,
     LEAVING_FOR_A_WHILE,
@@ -18,10 +18,12 @@ from ottla.group.consumer_member import (
     Position,
     Subscription,
 )
+from ottla.group.consumer_migration import waiting_ones
 from ottla.group.consumer_records import CURRENT_ASSIGNMENT, Entry
 from ottla.group.consumer_state import NOTHING
 from ottla.group.consumer_static import known_instance, static_successor
 from ottla.group.effects import Effects, Reply, Wake
+from ottla.group.heartbeat_group import MOVING_HEARTBEAT_MS
 
 __all__ = ["Decision", "Heartbeat", "HeartbeatAnswer", "Moved", "check", "decide", "heartbeat"]
 
@@ -130,13 +132,17 @@ def heartbeat(group: ConsumerGroup, request: Heartbeat, to: Any, now: float, *, 
         return [Reply(to, answer), Wake(group.alive(answer.member_id, now))]
 
     answered = group.answering(to, answer, _refused)
-
-    def then(code: Code, at: float) -> Effects:
-        return [*answered(code, at), Wake(group.alive(answer.member_id, at))]
-
-    # It is alive now, however long the write takes: a coordinator that waits for replicas must not shut it out.
-    heard = [Wake(group.alive(answer.member_id, now))] if answer.member_id in group.log.members else []
-    return [*heard, group.write(entries, now, then, instead_of=moved.classic if moved else None)]
+    if moved is None:
+        return group.answer_when_written(entries, answer.member_id, now, answered)
+    classic = moved.classic
+    return group.answer_when_written(
+        entries,
+        answer.member_id,
+        now,
+        answered,
+        before=classic.tombstones(),
+        inherited=lambda: waiting_ones(classic),
+    )
 
 
 def _refused(code: Code) -> Code:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ottla.config.group import group_setting
 from ottla.group.consumer_advance import ASSIGNORS
 from ottla.group.consumer_group import ConsumerGroup, ConsumerRules, Terms
 from ottla.group.consumer_records import GROUP_EPOCH, KINDS, decode
@@ -40,21 +41,10 @@ class ConsumerSettings:
 
     def terms(self, group_id: str) -> Terms:
         """A group's own settings hold within the limits of the broker's."""
-        broker = self._settings.broker
-        own = self._feed.image.config(ResourceType.GROUP, group_id)
-        session_ms = int(own.get("consumer.session.timeout.ms", broker("group.consumer.session.timeout.ms")))
-        beat_ms = int(own.get("consumer.heartbeat.interval.ms", broker("group.consumer.heartbeat.interval.ms")))
+        own, broker = self._feed.image.config(ResourceType.GROUP, group_id), self._settings.broker
         return Terms(
-            session_timeout_ms=_within(
-                session_ms,
-                least=broker("group.consumer.min.session.timeout.ms"),
-                most=broker("group.consumer.max.session.timeout.ms"),
-            ),
-            heartbeat_interval_ms=_within(
-                beat_ms,
-                least=broker("group.consumer.min.heartbeat.interval.ms"),
-                most=broker("group.consumer.max.heartbeat.interval.ms"),
-            ),
+            session_timeout_ms=group_setting("consumer.session.timeout.ms", own, broker),
+            heartbeat_interval_ms=group_setting("consumer.heartbeat.interval.ms", own, broker),
             members_max=broker("group.consumer.max.size"),
             assignors=assignor_names(broker("group.consumer.assignors")),
         )
@@ -64,10 +54,6 @@ def assignor_names(listed: Sequence[str]) -> tuple[str, ...]:
     """Kafka's setting also takes the names of its own Java classes; other classes cannot be had here."""
     short = [name.rpartition(".")[2].removesuffix("Assignor").lower() for name in listed]
     return tuple(name for name in short if name in ASSIGNORS) or tuple(ASSIGNORS)
-
-
-def _within(value: int, *, least: int, most: int) -> int:
-    return max(least, min(value, most))
 
 
 @record_type(*sorted(KINDS))

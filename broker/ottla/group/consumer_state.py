@@ -6,7 +6,7 @@ So what is here and what is in the log cannot differ.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -18,10 +18,10 @@ from ottla.group.consumer_records import (
     REGEX,
     TARGET_ASSIGNMENT,
     TARGET_EPOCH,
-    Entry,
-    GroupEpoch,
     ResolvedRegex,
 )
+from ottla.group.entries import Entry, GroupEpoch
+from ottla.group.epochs import Known
 
 __all__ = ["NOTHING", "GroupState", "preferred_assignor", "topics_of"]
 
@@ -62,6 +62,10 @@ class GroupState:
             self._name = self._name_now()
         return self._name
 
+    @property
+    def known(self) -> Known:
+        return Known(self.group_id, self.epoch, self.metadata_hash, self.targets)
+
     def _name_now(self) -> str:
         if not self.members:
             return "Empty"
@@ -91,7 +95,7 @@ class GroupState:
 
     def apply(self, entry: Entry) -> None:
         self._name = None
-        _APPLY[entry.kind](self, entry.key[-1], entry.value)
+        self.APPLY[entry.kind](self, entry.key[-1], entry.value)
 
     def _group_epoch(self, _: str, value: GroupEpoch | None) -> None:
         if value is not None:
@@ -146,12 +150,11 @@ class GroupState:
         else:
             self.regexes[regex] = value
 
-
-_APPLY: dict[int, Callable[[GroupState, str, Any], None]] = {
-    GROUP_EPOCH: GroupState._group_epoch,
-    MEMBER: GroupState._member,
-    TARGET_EPOCH: GroupState._target_epoch,
-    TARGET_ASSIGNMENT: GroupState._target_assignment,
-    CURRENT_ASSIGNMENT: GroupState._current_assignment,
-    REGEX: GroupState._regex,
-}
+    APPLY: ClassVar[Mapping[int, Callable[[Any, str, Any], None]]] = {
+        GROUP_EPOCH: _group_epoch,
+        MEMBER: _member,
+        TARGET_EPOCH: _target_epoch,
+        TARGET_ASSIGNMENT: _target_assignment,
+        CURRENT_ASSIGNMENT: _current_assignment,
+        REGEX: _regex,
+    }

@@ -12,9 +12,12 @@ from ottla.group.consumer_shell import ConsumerSettings
 from ottla.group.loading import GroupLoading
 from ottla.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
 from ottla.group.shard import Shard
+from ottla.group.share_keeping import StateKeeper
+from ottla.group.share_shell import ShareSettings
 from ottla.metadata.changes import Changes
 from ottla.metadata.image import Image
 from ottla.replica.partition import Partition
+from ottla.share.messages import Persister
 from ottla.wire.markers import Marker
 
 __all__ = ["GroupCoordinator"]
@@ -25,10 +28,12 @@ log = logging.getLogger("ottla.group")
 class GroupCoordinator(Coordinator[Shard]):
     """A group without a name may keep offsets, as it always could; only members need a name."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, *, persister: Persister) -> None:
         topic = OffsetsTopic(config=around.config, settings=around.settings, controller=around.controller)
         super().__init__(topic, around)
         self._consumers = ConsumerSettings(around.settings, around.system, around.feed)
+        self._shares = ShareSettings(around.settings, around.feed)
+        self.states = StateKeeper(persister, image=lambda: self._feed.image, keep=self._keep)
 
     # looking up
 
@@ -55,6 +60,7 @@ class GroupCoordinator(Coordinator[Shard]):
             rules=self._rules(),
             write_rules=self._write_rules(),
             consumer_rules=self._consumers.rules,
+            share_rules=self._shares.rules,
         )
 
     def _loading(self, shard: Shard) -> GroupLoading:
@@ -91,6 +97,8 @@ class GroupCoordinator(Coordinator[Shard]):
 
     def _topics_deleted(self, topics: set[str]) -> None:
         for shard in self._ready():
+            for group in shard.share_groups:
+                self.states.look(shard, group)
             try:
                 shard.topics_deleted(topics)
             except KafkaError as error:
@@ -100,5 +108,8 @@ class GroupCoordinator(Coordinator[Shard]):
         yield self._expire_every("offsets.retention.check.interval.ms", self._expire, "offsets")
 
     def _expire(self, shard: Shard) -> int:
+        """Share groups are looked at as well: what was left half done before this broker led is done then."""
+        for group in shard.share_groups:
+            self.states.look(shard, group)
         retention_ms = self._settings.broker("offsets.retention.minutes") * 60_000
         return shard.expire(now_ms=self._system.clock.wall_ms(), retention_ms=retention_ms)

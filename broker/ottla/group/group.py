@@ -15,7 +15,7 @@ class Group(Protocol):
 
     @property
     def type(self) -> str:
-        """As ListGroups says it: "classic" or "consumer"."""
+        """As ListGroups says it: "classic", "consumer" or "share"."""
 
     @property
     def state(self) -> str:
@@ -34,6 +34,10 @@ class Group(Protocol):
     @property
     def empty_since_ms(self) -> int | None:
         """Since when its offsets grow old, on the wall clock. None: each offset from its own commit on."""
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether it goes by itself when it is empty and has no offsets."""
 
     @property
     def offsets_may_expire(self) -> bool:

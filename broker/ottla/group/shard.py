@@ -21,6 +21,7 @@ from ottla.group.offset_records import (
 )
 from ottla.group.offsets import GroupOffsets
 from ottla.group.pending_offsets import Pending, PendingOffsets
+from ottla.group.share_group import ShareGroup, ShareRules
 from ottla.group.timers import Timers
 from ottla.replica.partition import Partition
 from ottla.storage.verification import Ticket
@@ -46,10 +47,12 @@ class Shard(CoordinatorShard):
         rules: Rules,
         write_rules: WriteRules,
         consumer_rules: "Callable[[Shard], ConsumerRules]",
+        share_rules: "Callable[[Shard], ShareRules]",
     ) -> None:
         super().__init__(partition, clock=clock, write_rules=write_rules)
         self.rules = rules
         self.consumer_rules = consumer_rules(self)
+        self.share_rules = share_rules(self)
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, GroupOffsets] = {}
         self.pending = PendingOffsets()
@@ -140,6 +143,13 @@ class Shard(CoordinatorShard):
 
     def new_consumer_group(self, group_id: str) -> ConsumerGroup:
         return ConsumerGroup(group_id, self.consumer_rules)
+
+    def new_share_group(self, group_id: str) -> ShareGroup:
+        return ShareGroup(group_id, self.share_rules)
+
+    @property
+    def share_groups(self) -> list[ShareGroup]:
+        return [group for group in self.groups.values() if isinstance(group, ShareGroup)]
 
     def adopt(self, group: Group, effects: Effects) -> None:
         """A group comes in, in the place of one with the same id."""
@@ -242,7 +252,7 @@ class Shard(CoordinatorShard):
             if gone:
                 self.delete_offsets(group.group_id, gone)
                 count += len(gone)
-            if group.is_empty and not offsets and not self.pending.has_group(group.group_id):
+            if group.may_expire and group.is_empty and not offsets and not self.pending.has_group(group.group_id):
                 self.delete_group(group)
         return count
 

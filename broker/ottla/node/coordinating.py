@@ -25,8 +25,8 @@ class Coordinators:
         self.persister = CoordinatedPersister(
             self.share_states, asking=self.asking, feed=around.feed, clock=around.system.clock
         )
+        self.groups = GroupCoordinator(around, persister=self.persister)
         self.shares = ShareHost(around, self.persister)
-        self.groups = GroupCoordinator(around)
         self.markers = MarkerWriter(around.replicas, marked=self.groups.marked)
         exchange = Exchange(self.asking)
         exchange.write_here = self.markers.write_all

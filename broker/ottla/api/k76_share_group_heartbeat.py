@@ -1,0 +1,49 @@
+"""ShareGroupHeartbeat (KIP-932): join, stay, learn which partitions to take records from, leave.
+
+v0 was of a preview that Kafka 4.1 no longer speaks.
+"""
+
+import asyncio
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.api.sharing import check_shares_served
+from ottla.errors import Code, KafkaError
+from ottla.group.entries import by_topic
+from ottla.group.share_heartbeat import ShareHeartbeat, ShareHeartbeatAnswer, check, group_for, heartbeat
+
+
+@api(key=76, versions=(1, 1))
+async def share_group_heartbeat(request: Any, call: Call) -> Answer:
+    check_shares_served(call)
+    asked = _request(request, call)
+    check(asked)
+    shard = call.node.groups.shard_of(asked.group_id)
+    group = group_for(asked, shard.groups.get(asked.group_id), shard.share_rules)
+    answered: asyncio.Future[ShareHeartbeatAnswer | Code] = asyncio.get_running_loop().create_future()
+    shard.perform(group, heartbeat(group, asked, answered, shard.clock.monotonic()))
+    answer = await answered
+    if isinstance(answer, Code):
+        raise KafkaError(answer)
+    await shard.until_committed(group.written)
+    call.node.groups.states.look(shard, group)
+    return call.reply(
+        error_code=Code.none,
+        member_id=answer.member_id,
+        member_epoch=answer.member_epoch,
+        heartbeat_interval=answer.heartbeat_interval_ms,
+        assignment=None if answer.assigned is None else {"topic_partitions": by_topic(answer.assigned)},
+    )
+
+
+def _request(request: Any, call: Call) -> ShareHeartbeat:
+    return ShareHeartbeat(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        member_epoch=request.member_epoch,
+        rack_id=request.rack_id,
+        topics=None if request.subscribed_topic_names is None else frozenset(request.subscribed_topic_names),
+        client_id=call.client_id or "",
+        client_host=f"/{call.host}",
+    )

@@ -1,0 +1,52 @@
+"""AlterShareGroupOffsets (KIP-932): an empty share group begins elsewhere; what it had delivered is forgotten."""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.api.share_offsets import ABSENT, share_group_of
+from ottla.errors import Code
+from ottla.group.consumer_member import Partition
+from ottla.metadata.state import Topic
+
+
+@api(key=91, versions=(0, 0))
+async def alter_share_group_offsets(request: Any, call: Call) -> Answer:
+    shard, group = share_group_of(request.group_id, call)
+    topics = {topic.topic_name: call.node.image.topics.get(topic.topic_name) for topic in request.topics}
+    starts: dict[Partition, int] = {
+        (known.id.bytes, one.partition_index): one.start_offset
+        for topic in request.topics
+        if (known := topics[topic.topic_name]) is not None
+        for one in topic.partitions
+        if _exists(known, one.partition_index)
+    }
+    outcomes = await call.node.groups.states.alter(shard, group, starts)
+    lines = [_topic(topic, topics[topic.topic_name], outcomes) for topic in request.topics]
+    return call.reply(error_code=Code.none, responses=lines)
+
+
+def _exists(topic: Topic, index: int) -> bool:
+    return 0 <= index < len(topic.partitions)
+
+
+def _topic(asked: Any, known: Topic | None, outcomes: dict[Partition, Code]) -> dict[str, Any]:
+    topic_id = None if known is None else known.id.bytes
+    absent = Code.unknown_topic_or_partition
+    codes = {
+        one.partition_index: absent if topic_id is None else outcomes.get((topic_id, one.partition_index), absent)
+        for one in asked.partitions
+    }
+    partitions = [
+        {
+            "partition_index": index,
+            "error_code": code,
+            "error_message": None
+            if code is Code.none
+            else ABSENT
+            if code is Code.unknown_topic_or_partition
+            else code.name,
+        }
+        for index, code in codes.items()
+    ]
+    return {"topic_name": asked.topic_name, "topic_id": topic_id, "partitions": partitions}

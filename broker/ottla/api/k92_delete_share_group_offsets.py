@@ -1,0 +1,29 @@
+"""DeleteShareGroupOffsets (KIP-932): an empty share group forgets topics, as if it had never read them."""
+
+from typing import Any
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.api.share_offsets import ABSENT, share_group_of
+from ottla.errors import Code
+from ottla.group.share_records import StatePartitions
+
+
+@api(key=92, versions=(0, 0))
+async def delete_share_group_offsets(request: Any, call: Call) -> Answer:
+    shard, group = share_group_of(request.group_id, call)
+    names = [topic.topic_name for topic in request.topics]
+    lines = [_line(name, group.log.states, call) for name in names]
+    going = [line["topic_id"] for line in lines if line["error_code"] is Code.none]
+    await call.node.groups.states.delete(shard, group, going)
+    return call.reply(error_code=Code.none, responses=lines)
+
+
+def _line(name: str, states: StatePartitions, call: Call) -> dict[str, Any]:
+    topic = call.node.image.topics.get(name)
+    if topic is None:
+        return {"topic_name": name, "error_code": Code.unknown_topic_or_partition, "error_message": ABSENT}
+    if topic.id.bytes not in states.initialized and topic.id.bytes not in states.deleting:
+        nothing = "There is no offset information to delete."
+        return {"topic_name": name, "error_code": Code.unknown_topic_or_partition, "error_message": nothing}
+    return {"topic_name": name, "topic_id": topic.id.bytes, "error_code": Code.none}

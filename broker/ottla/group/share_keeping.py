@@ -1,0 +1,193 @@
+"""Makes true what the books of share groups say about the states of their partitions, through the persister.
+
+One thing at a time for each group. What fails is left as the book has it and tried again with the next look: at the
+next heartbeat, or by and by.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from ottla.errors import Code, KafkaError
+from ottla.group.consumer_member import Partition, Partitions
+from ottla.group.entries import Entry, GroupEpoch
+from ottla.group.share_group import ShareGroup
+from ottla.group.share_records import GROUP_EPOCH, STATES, StatePartitions, encode
+from ottla.group.share_states import beginning, begun, lacking, leaving, left, orphans
+from ottla.metadata.image import Image
+from ottla.share.messages import UNINITIALIZED, Persister, ShareKey, Summary
+
+if TYPE_CHECKING:
+    from ottla.group.shard import Shard
+
+__all__ = ["StateKeeper"]
+
+log = logging.getLogger("ottla.group")
+
+AT_ONCE_MAX = 100  # requests to the persister
+
+
+class StateKeeper:
+    """`keep` holds on to a task until it ends, or until the coordinator does."""
+
+    def __init__(
+        self, persister: Persister, *, image: Callable[[], Image], keep: Callable[["asyncio.Task[None]"], None]
+    ) -> None:
+        self._persister = persister
+        self._image = image
+        self._keep = keep
+        self._turns: WeakKeyDictionary[ShareGroup, asyncio.Lock] = WeakKeyDictionary()
+        self._settled: WeakKeyDictionary[ShareGroup, tuple[object, object, int]] = WeakKeyDictionary()
+
+    # by and by
+
+    def look(self, shard: "Shard", group: ShareGroup) -> None:
+        """Begin what its members lack, let go what is of no use. Nothing when that is going on, or nothing changed."""
+        if self._settled.get(group) == self._seen(group) or self._turn(group).locked():
+            return
+        self._keep(asyncio.ensure_future(self._follow(shard, group)))
+
+    def _seen(self, group: ShareGroup) -> tuple[object, object, int]:
+        return id(self._image().topics), id(group.log.states), group.log.epoch
+
+    async def _follow(self, shard: "Shard", group: ShareGroup) -> None:
+        async with self._turn(group):
+            try:
+                await self._bury(shard, group)
+                await self._begin(shard, group)
+            except KafkaError as error:
+                log.warning("group %s: the states of its partitions are not settled yet: %s", group.group_id, error)
+            else:
+                self._settled[group] = self._seen(group)
+
+    async def _bury(self, shard: "Shard", group: ShareGroup) -> None:
+        """States of topics that are gone, and of those whose going was begun and never ended."""
+        states, image = group.log.states, self._image()
+        gone = orphans(states, image) | frozenset(states.deleting)
+        if not gone:
+            return
+        after, partitions = leaving(states, gone, image)
+        await self._each(group, partitions, self._persister.delete)
+        self._write(shard, group, left(after, gone))
+
+    async def _begin(self, shard: "Shard", group: ShareGroup) -> None:
+        partitions = lacking(group.log.states, group.log.subscribed, self._image())
+        if not partitions:
+            return
+        self._write(shard, group, beginning(group.log.states, partitions, self._image()))
+        outcomes = await self._initialize(group, dict.fromkeys(partitions, UNINITIALIZED))
+        self._write(shard, group, begun(group.log.states, _successes(outcomes)))
+        if failures := [code for code in outcomes.values() if code is not Code.none]:
+            raise KafkaError(failures[0], f"{len(failures)} of {len(outcomes)} could not be begun")
+
+    # by request
+
+    async def alter(self, shard: "Shard", group: ShareGroup, starts: Mapping[Partition, int]) -> dict[Partition, Code]:
+        """Partitions begin anew at these offsets. NON_EMPTY_GROUP while anybody could be reading them."""
+        async with self._turn(group):
+            self._check_empty(shard, group)
+            partitions = frozenset(starts)
+            epoch = GroupEpoch(group.log.epoch + 1, group.log.metadata_hash)
+            risen = encode(Entry(GROUP_EPOCH, (group.group_id,), epoch))
+            states = beginning(group.log.states, partitions, self._image())
+            await shard.until_committed(shard.apply([risen, self._record(group, states)]))
+            outcomes = await self._initialize(group, starts)
+            self._write(shard, group, begun(group.log.states, _successes(outcomes)))
+            await shard.until_committed(group.written)
+            return outcomes
+
+    async def delete(self, shard: "Shard", group: ShareGroup, topic_ids: Iterable[bytes]) -> None:
+        """All states of these topics go. NON_EMPTY_GROUP while anybody could be reading them."""
+        async with self._turn(group):
+            self._check_empty(shard, group)
+            await self._let_go(shard, group, frozenset(topic_ids))
+
+    async def delete_group(self, shard: "Shard", group: ShareGroup) -> None:
+        async with self._turn(group):
+            self._check_empty(shard, group)
+            states = group.log.states
+            await self._let_go(shard, group, frozenset({*states.initializing, *states.initialized, *states.deleting}))
+            self._check_empty(shard, group)  # somebody may have come meanwhile
+            await shard.until_committed(shard.delete_group(group))
+
+    async def _let_go(self, shard: "Shard", group: ShareGroup, topic_ids: frozenset[bytes]) -> None:
+        after, partitions = leaving(group.log.states, topic_ids, self._image())
+        self._write(shard, group, after)
+        await self._each(group, partitions, self._persister.delete)
+        self._write(shard, group, left(group.log.states, topic_ids))
+        await shard.until_committed(group.written)
+
+    async def summaries(self, group_id: str, partitions: Partitions) -> dict[Partition, Summary | KafkaError]:
+        """Where each of them begins, or why that cannot be told."""
+        found: dict[Partition, Summary | KafkaError] = {}
+
+        async def ask(partition: Partition) -> None:
+            try:
+                found[partition] = await self._persister.summary(_key(group_id, partition))
+            except KafkaError as error:
+                found[partition] = error
+
+        await _in_slices(partitions, ask)
+        return found
+
+    # steps
+
+    def _turn(self, group: ShareGroup) -> asyncio.Lock:
+        return self._turns.setdefault(group, asyncio.Lock())
+
+    def _check_empty(self, shard: "Shard", group: ShareGroup) -> None:
+        _check_there(shard, group)
+        if not group.is_empty:
+            raise KafkaError(Code.non_empty_group, "The group is not empty.")
+
+    def _record(self, group: ShareGroup, states: StatePartitions) -> tuple[bytes, bytes | None]:
+        return encode(Entry(STATES, (group.group_id,), states))
+
+    def _write(self, shard: "Shard", group: ShareGroup, states: StatePartitions) -> None:
+        _check_there(shard, group)
+        if states != group.log.states:
+            shard.apply([self._record(group, states)])
+
+    async def _initialize(self, group: ShareGroup, starts: Mapping[Partition, int]) -> dict[Partition, Code]:
+        epoch, outcomes = group.log.epoch, dict[Partition, Code]()
+
+        async def one(partition: Partition) -> None:
+            key = _key(group.group_id, partition)
+            try:
+                await self._persister.initialize(key, state_epoch=epoch, start=starts[partition])
+            except KafkaError as error:
+                outcomes[partition] = error.code
+            else:
+                outcomes[partition] = Code.none
+
+        await _in_slices(starts, one)
+        return outcomes
+
+    async def _each(
+        self, group: ShareGroup, partitions: Partitions, act: Callable[[ShareKey], Awaitable[None]]
+    ) -> None:
+        await _in_slices(partitions, lambda partition: act(_key(group.group_id, partition)))
+
+
+def _key(group_id: str, partition: Partition) -> ShareKey:
+    topic_id, index = partition
+    return ShareKey(group_id, uuid.UUID(bytes=topic_id), index)
+
+
+def _successes(outcomes: Mapping[Partition, Code]) -> Partitions:
+    return frozenset(partition for partition, code in outcomes.items() if code is Code.none)
+
+
+def _check_there(shard: "Shard", group: ShareGroup) -> None:
+    """The persister may have taken its time."""
+    if not shard.leads or shard.groups.get(group.group_id) is not group:
+        raise KafkaError(Code.not_coordinator)
+
+
+async def _in_slices(partitions: Iterable[Partition], act: Callable[[Partition], Awaitable[None]]) -> None:
+    waiting = sorted(partitions)
+    for begin in range(0, len(waiting), AT_ONCE_MAX):
+        await asyncio.gather(*(act(each) for each in waiting[begin : begin + AT_ONCE_MAX]))
