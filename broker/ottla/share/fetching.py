@@ -97,7 +97,7 @@ class ShareFetching:
         self._unloaded = False
         self._failures = {}
         for wanted in list(self._session.wanted):
-            if (room <= 0 and found) or self._limits.records_max <= 0:
+            if room <= 0 and found:
                 break
             try:
                 hosted = self._hosted(wanted)
@@ -139,7 +139,7 @@ class ShareFetching:
         partition, begin = hosted.partition, hosted.share.next_offset
         committed = self._settings.read_committed
         end = partition.last_stable_offset if committed else partition.high_watermark
-        if begin is None or begin >= end:
+        if begin is None or begin >= end or self._limits.records_max <= 0:
             return None
         size = min(room, PARTITION_BYTES_MAX)
         read = partition.read_slice(start=begin, end=end, size_bytes_max=size, whole_first=True)
