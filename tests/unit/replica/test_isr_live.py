@@ -9,7 +9,6 @@ from ottla.metadata.records import partition_change_record
 from support.logs import make_batch
 from support.replica_hosts import SHORT_LAG, HostFleet, assert_equal, run, until
 
-
 LONG_LAG = {"replica_lag_time_max_ms": "3600000"}  # nothing is found by looking from time to time
 
 
