@@ -37,6 +37,8 @@ VERSIONS = {
     "ConsumerGroupDescribe(69)": "0 to 1",
     "ListConfigResources(74)": "0 to 1",
     "DescribeTopicPartitions(75)": "0",
+    "AddRaftVoter(80)": "0",
+    "RemoveRaftVoter(81)": "0",
 }
 TOOLS = "org.apache.kafka.tools"
 

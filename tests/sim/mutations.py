@@ -113,7 +113,7 @@ MUTATIONS = (
     Mutation(
         "a follower joins before it has what is committed",
         "replica/isr.py",
-        "fits = follower.end >= max(self.high_watermark, self.epoch_start) and self._is_eligible(follower)\n",
+        "fits = fits and follower.end >= committed_end and self._is_eligible(follower)\n",
         "fits = self._is_eligible(follower)\n",
     ),
     Mutation(

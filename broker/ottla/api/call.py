@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ottla.metadata.feed import MetadataFeed
     from ottla.metadata.image import Image
     from ottla.raft.driver import QuorumState
+    from ottla.raft.voter_changes import VoterAdministration
     from ottla.replica.host import ReplicaHost
     from ottla.replica.settings import LiveSettings
     from ottla.share.coordinator import ShareCoordinator
@@ -50,6 +51,7 @@ class Services:
     feed: "MetadataFeed"
     controller: "Controller"
     describe_quorum: "Callable[[], Awaitable[QuorumState]]"
+    voters: "VoterAdministration"
     replicas: "ReplicaHost"
     producer_ids: "ProducerIds"
     fetch_sessions: "FetchSessions"

@@ -20,6 +20,7 @@ from ottla.node.coordinating import Coordinators
 from ottla.node.foundation import Foundation
 from ottla.node.quorum import QuorumPart
 from ottla.raft.driver import QuorumState
+from ottla.raft.voter_changes import VoterAdministration
 from ottla.replica.host import ReplicaHost
 from ottla.replica.upkeep import Upkeep
 from ottla.storage.cleaner import Cleaner
@@ -105,6 +106,7 @@ class BrokerPart:
         *,
         cluster_id: str,
         describe_quorum: DescribeQuorum,
+        voters: VoterAdministration,
         call: Call | None,
     ) -> Asking:
         """`call` reaches other brokers; what is returned answers them."""
@@ -113,7 +115,9 @@ class BrokerPart:
         around = self._surroundings(quorum, controller)
         coordinators = self._coordinators = Coordinators(around, call=call)
         coordinators.start()
-        services = self._services(around, coordinators, cluster_id=cluster_id, describe_quorum=describe_quorum)
+        services = self._services(
+            around, coordinators, cluster_id=cluster_id, describe_quorum=describe_quorum, voters=voters
+        )
         admission = Admission(quorum.settings.broker)
         for listener in self._listeners:
             await listener.start(services, admission)
@@ -130,7 +134,13 @@ class BrokerPart:
         )
 
     def _services(
-        self, around: Surroundings, coordinators: Coordinators, *, cluster_id: str, describe_quorum: DescribeQuorum
+        self,
+        around: Surroundings,
+        coordinators: Coordinators,
+        *,
+        cluster_id: str,
+        describe_quorum: DescribeQuorum,
+        voters: VoterAdministration,
     ) -> Services:
         """What handlers may use."""
         sessions_max = self._config["max.incremental.fetch.session.cache.slots"]
@@ -143,6 +153,7 @@ class BrokerPart:
             feed=around.feed,
             controller=around.controller,
             describe_quorum=describe_quorum,
+            voters=voters,
             replicas=around.replicas,
             producer_ids=coordinators.producer_ids,
             fetch_sessions=FetchSessions(sessions_max=sessions_max, random=self._system.random),

@@ -9,6 +9,7 @@ from ottla.metadata.rounds import Rounds
 from ottla.metadata.watch import BrokerWatch
 from ottla.node.quorum import QuorumPart, bracketed, seed_voters
 from ottla.raft.messages import Member
+from ottla.raft.voter_changes import VoterChanges
 from ottla.replica.host import ReplicaHost
 from ottla.rpc import questions, replication
 from ottla.rpc.channels import Channels
@@ -58,9 +59,11 @@ class FleetPart:
             session_timeout_s=self._config["broker.session.timeout.ms"] / 1000,
         )
         quorum.live_brokers = lambda: self.watch.alive
+        voters = VoterChanges(quorum.driver, address_of=self.transport.address_of, clock=self._system.clock)
         self.controller = Forwarding(
             local=quorum.controller,
             watch=self.watch,
+            voters=voters,
             driver=quorum.driver,
             feed=quorum.feed,
             channels=self.channels,
@@ -75,7 +78,9 @@ class FleetPart:
             address_of=self.transport.address_of,
         )
         self._operations = Operations(
-            self._control, isr_size_min_of=lambda topic: int(quorum.settings.topic(topic)["min.insync.replicas"])
+            self._control,
+            voters=voters,
+            isr_size_min_of=lambda topic: int(quorum.settings.topic(topic)["min.insync.replicas"]),
         )
         self._rounds = Rounds(quorum.controller, quorum.settings.broker)
         self._gone += [quorum.driver.leader_gone, self.watch.process_gone]

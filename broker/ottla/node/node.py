@@ -125,6 +125,7 @@ class Node:
             controller,
             cluster_id=self.cluster_id,
             describe_quorum=describe,
+            voters=self._fleet.controller if self._fleet else quorum.voters,
             call=self._fleet.ask_broker if self._fleet else None,
         )
         if self._fleet is not None:

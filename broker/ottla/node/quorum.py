@@ -14,6 +14,7 @@ from ottla.raft.core import RaftConfig
 from ottla.raft.driver import QuorumState, RaftDriver, SnapshotLimits, Transport
 from ottla.raft.messages import Member, Voter, Voters
 from ottla.raft.store import RaftStore
+from ottla.raft.voter_changes import VoterChanges
 from ottla.replica.settings import LiveSettings
 from ottla.system import System
 
@@ -43,7 +44,7 @@ def bracketed(host: str) -> str:
 
 
 class QuorumPart:
-    """`live_brokers` tells whose sessions are alive, when this node is the controller."""
+    """`live_brokers` tells whose sessions are alive, when this node is the controller; `voters` is for one alone."""
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class QuorumPart:
             transport=transport,
             snapshot_limits=SnapshotLimits(bytes_max=config["metadata.log.max.record.bytes.between.snapshots"]),
         )
+        self.voters = VoterChanges(self.driver, address_of=None, clock=system.clock)
         self.settings = LiveSettings(config, config.node_id, lambda: self.feed.image)
         self.controller = ActiveController(
             feed=self.feed, driver=self.driver, system=system, node_id=config.node_id, context=self._context

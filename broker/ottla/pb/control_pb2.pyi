@@ -643,15 +643,25 @@ class AddVoterRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NODE_FIELD_NUMBER: _builtins.int
+    DIRECTORY_FIELD_NUMBER: _builtins.int
+    WAIT_MS_FIELD_NUMBER: _builtins.int
     node: _builtins.int
+    directory: _builtins.bytes
+    """Empty: whichever the node has; if it voted with another one, that vote goes first. Given: a node that votes is
+    refused, as by Kafka's AddRaftVoter.
+    """
+    wait_ms: _builtins.int
+    """How long to wait for the node to follow and catch up, and for another change of voters to be committed."""
     def __init__(
         self,
         *,
         node: _builtins.int = ...,
+        directory: _builtins.bytes = ...,
+        wait_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["node", b"node"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory", b"directory", "node", b"node", "wait_ms", b"wait_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -662,15 +672,23 @@ class RemoveVoterRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NODE_FIELD_NUMBER: _builtins.int
+    DIRECTORY_FIELD_NUMBER: _builtins.int
+    WAIT_MS_FIELD_NUMBER: _builtins.int
     node: _builtins.int
+    directory: _builtins.bytes
+    """Empty: whichever votes, if any. Given: another one is refused, as by Kafka's RemoveRaftVoter."""
+    wait_ms: _builtins.int
+    """How long to wait for another change of voters to be committed."""
     def __init__(
         self,
         *,
         node: _builtins.int = ...,
+        directory: _builtins.bytes = ...,
+        wait_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["node", b"node"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory", b"directory", "node", b"node", "wait_ms", b"wait_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -706,16 +724,22 @@ class VotersReply(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     VOTERS_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def voters(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuorumVoter]: ...
+    def voters(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuorumVoter]:
+        """After the change, or as they are when it was refused."""
+
+    @_builtins.property
+    def outcome(self) -> Global___Outcome: ...
     def __init__(
         self,
         *,
         voters: _abc.Iterable[Global___QuorumVoter] | None = ...,
+        outcome: Global___Outcome | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["voters", b"voters"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "voters", b"voters"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

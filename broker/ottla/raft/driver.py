@@ -319,13 +319,14 @@ class RaftDriver:
             else:
                 proposal.done.set_exception(NotLeader(self.leader_id))
         if self.raft.role is not Role.LEADER:
-            self._fail_waiting()
+            # What is committed is answered when it is applied: a leader that removed itself must say so.
+            self._fail_waiting(kept=range(self.raft.applied + 1, self.raft.log.commit + 1))
 
-    def _fail_waiting(self) -> None:
-        for proposal in self._waiting.values():
+    def _fail_waiting(self, kept: range = range(0)) -> None:
+        for index in [index for index in self._waiting if index not in kept]:
+            proposal = self._waiting.pop(index)
             if not proposal.done.done():
                 proposal.done.set_exception(NotLeader(self.leader_id))
-        self._waiting.clear()
 
     async def _sleep_until(self, deadline: float) -> None:
         seconds = None if deadline == math.inf else max(deadline - self._now(), 0)

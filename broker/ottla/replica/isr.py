@@ -179,12 +179,12 @@ class LeaderView:
         """The set to ask the controller for; None when the present one is right or a change is under way."""
         if self.pending is not None:
             return None
-        wanted = {self._node_id}
+        wanted, committed_end = {self._node_id}, max(self.high_watermark, self.epoch_start)
         for follower in self._followers.values():
-            if follower.id in self.isr:
-                fits = self._has_caught_up(follower, now)
-            else:
-                fits = follower.end >= max(self.high_watermark, self.epoch_start) and self._is_eligible(follower)
+            # The same for those outside: who would have to leave at once does not come in.
+            fits = self._has_caught_up(follower, now)
+            if follower.id not in self.isr:
+                fits = fits and follower.end >= committed_end and self._is_eligible(follower)
             if fits:
                 wanted.add(follower.id)
         return frozenset(wanted) if wanted != self.isr else None

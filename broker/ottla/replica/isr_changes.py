@@ -60,6 +60,11 @@ class IsrChanges:
             )
             self._awake.set()
 
+    def _look_again(self, partition: Partition) -> None:
+        if not self._task.done():
+            self._not_before.pop(partition, None)
+            self.consider((partition,))
+
     async def _run(self) -> None:
         while True:
             await self._awake.wait()
@@ -96,6 +101,7 @@ class IsrChanges:
             if partition.view is None or partition.view.pending is None or not same_epochs:
                 del batch[partition]
                 self._forget(partition, change)
+                self.consider((partition,))
 
     def _forget(self, partition: Partition, change: IsrChange) -> None:
         if self._waiting.get(partition) is change:
@@ -105,12 +111,14 @@ class IsrChanges:
         if outcome.code is Code.none:
             self._forget(partition, change)
             partition.isr_committed(outcome.value)
+            self.consider((partition,))  # who caught up meanwhile may have nothing more to say
             return True
         if outcome.code in UNCERTAIN:
             return False
         log.warning("%s: the controller refuses its in-sync set: %s", partition, outcome.code.name)
         self._forget(partition, change)
         self._not_before[partition] = self._system.clock.monotonic() + REFUSED_PAUSE_S
+        asyncio.get_running_loop().call_later(REFUSED_PAUSE_S, self._look_again, partition)
         if change.leader_epoch == partition.leader_epoch and change.partition_epoch == partition.partition_epoch:
             partition.isr_refused()
         return True

@@ -20,6 +20,8 @@ from ottla.metadata.watch import BrokerWatch, Heartbeat, HeartbeatReply
 from ottla.pb import control_pb2 as pb
 from ottla.pb.control_pb2_grpc import ControlStub
 from ottla.raft.driver import QuorumState, RaftDriver
+from ottla.raft.messages import Member
+from ottla.raft.voter_changes import VoterChanges
 from ottla.rpc.channels import Channels
 from ottla.rpc.packing import pack_command, unpack_reply
 from ottla.system import Clock
@@ -45,6 +47,7 @@ class Forwarding:
         *,
         local: ActiveController,
         watch: BrokerWatch,
+        voters: VoterChanges,
         driver: RaftDriver,
         feed: MetadataFeed,
         channels: Channels,
@@ -53,6 +56,7 @@ class Forwarding:
     ) -> None:
         self._local = local
         self._watch = watch
+        self._voters = voters
         self._driver = driver
         self._feed = feed
         self._channels = channels
@@ -96,6 +100,32 @@ class Forwarding:
             return msgspec.msgpack.decode(answer.state, type=QuorumState)
 
         return await self._ask(locally, remotely, seconds=COMMAND_SECONDS_MAX)
+
+    async def add_voter(self, asked: Member, *, seconds: float) -> None:
+        give_up_at = self._clock.monotonic() + seconds
+
+        def wait_s() -> float:
+            """A new leader does not begin to wait anew."""
+            return max(give_up_at - self._clock.monotonic(), 0.0)
+
+        async def remotely(stub: "ControlAsyncStub") -> None:
+            request = pb.AddVoterRequest(node=asked.id, directory=asked.directory.bytes, wait_ms=int(wait_s() * 1000))
+            answer = await stub.AddVoter(request, timeout=wait_s() + ATTEMPT_SECONDS_MAX)
+            _raise_if_refused(answer.outcome)
+
+        await self._ask(lambda: self._voters.add_voter(asked, seconds=wait_s()), remotely, seconds=seconds)
+
+    async def remove_voter(self, asked: Member, *, seconds: float) -> None:
+        async def remotely(stub: "ControlAsyncStub") -> None:
+            wait_ms = int(seconds * 1000)
+            request = pb.RemoveVoterRequest(node=asked.id, directory=asked.directory.bytes, wait_ms=wait_ms)
+            answer = await stub.RemoveVoter(request, timeout=seconds + ATTEMPT_SECONDS_MAX)
+            _raise_if_refused(answer.outcome)
+
+        async def locally() -> None:
+            await self._voters.remove_voter(asked, seconds=seconds)
+
+        await self._ask(locally, remotely, seconds=COMMAND_SECONDS_MAX)
 
     async def _ask(
         self,

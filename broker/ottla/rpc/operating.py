@@ -10,6 +10,7 @@ from ottla.metadata.commands import AlterReassignments, Command, Reassignment, U
 from ottla.metadata.draining import drain, drain_progress
 from ottla.metadata.safety import PartitionReason, may_restart
 from ottla.pb import control_pb2 as pb
+from ottla.raft.voter_changes import VoterChanges
 from ottla.rpc.control import Context, ControlService, outcome_of, unary
 from ottla.rpc.fleet_description import describe_fleet
 from ottla.rpc.topic_operations import TopicOperations
@@ -25,8 +26,9 @@ Reply = TypeVar("Reply")
 class Operations:
     """`isr_size_min_of` gives min.insync.replicas of a topic by its name."""
 
-    def __init__(self, service: ControlService, *, isr_size_min_of: Callable[[str], int]) -> None:
+    def __init__(self, service: ControlService, *, voters: VoterChanges, isr_size_min_of: Callable[[str], int]) -> None:
         self._service = service
+        self._voters = voters
         self._isr_size_min_of = isr_size_min_of
 
     def methods(self) -> "dict[str, grpc.RpcMethodHandler[Any, Any]]":
@@ -37,7 +39,7 @@ class Operations:
             "Reassign": unary(self._reassign, pb.ReassignRequest),
             "Unregister": unary(self._unregister, pb.UnregisterRequest),
             **TopicOperations(self._service).methods(),
-            **VoterOperations(self._service).methods(),
+            **VoterOperations(self._service, self._voters).methods(),
         }
 
     async def _describe_fleet(self, request: pb.DescribeFleetRequest, context: Context) -> pb.DescribeFleetReply:

@@ -1,27 +1,28 @@
 """Voters through the control service: added and removed while the quorum works."""
 
+import uuid
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-import grpc
-
+from ottla.errors import Code, KafkaError
 from ottla.pb import control_pb2 as pb
-from ottla.raft.core import NotLeader, VoterChangeRefused
-from ottla.raft.messages import Voters
-from ottla.raft.voting import steps_to_add, steps_to_remove
-from ottla.rpc.control import Context, ControlService, unary
+from ottla.raft.messages import ANY_DIRECTORY, Member
+from ottla.raft.voter_changes import VoterChanges
+from ottla.rpc.control import Context, ControlService, outcome_of, unary
 
 if TYPE_CHECKING:
-    from ottla.raft.progress import Progress
+    import grpc
 
 __all__ = ["VoterOperations"]
 
-# A voter that is far behind would count in the majority without helping it.
-ENTRIES_BEHIND_MAX = 1_000
+Request = pb.AddVoterRequest | pb.RemoveVoterRequest
+Change = Callable[..., Awaitable[None]]
 
 
 class VoterOperations:
-    def __init__(self, service: ControlService) -> None:
+    def __init__(self, service: ControlService, changes: VoterChanges) -> None:
         self._service = service
+        self._changes = changes
 
     def methods(self) -> "dict[str, grpc.RpcMethodHandler[Any, Any]]":
         return {
@@ -30,36 +31,28 @@ class VoterOperations:
         }
 
     async def _add(self, request: pb.AddVoterRequest, context: Context) -> pb.VotersReply:
-        await self._service.require_leader(context)
-        raft = self._service.driver.raft
-        peer = raft.peers.get(request.node)
-        if request.node == raft.member.id:
-            return self._reply()
-        if peer is None or not self._keeps_up(peer):
-            problem = "does not follow the metadata log" if peer is None else "has not caught up with the metadata log"
-            await context.abort(grpc.StatusCode.UNAVAILABLE, f"node {request.node} {problem}; try again when it does")
-        steps = steps_to_add(raft.log.voters, peer.member, self._service.address_of(request.node))
-        return await self._take(steps, context)
-
-    def _keeps_up(self, peer: "Progress") -> bool:
-        return peer.match + ENTRIES_BEHIND_MAX >= self._service.driver.raft.log.commit
+        return await self._change(self._changes.add_voter, request, context)
 
     async def _remove(self, request: pb.RemoveVoterRequest, context: Context) -> pb.VotersReply:
-        await self._service.require_leader(context)
-        return await self._take(steps_to_remove(self._service.driver.raft.log.voters, request.node), context)
+        return await self._change(self._changes.remove_voter, request, context)
 
-    async def _take(self, steps: list[Voters], context: Context) -> pb.VotersReply:
+    async def _change(self, change: Change, request: Request, context: Context) -> pb.VotersReply:
+        outcome = None
         try:
-            for voters in steps:
-                await self._service.driver.change_voters(voters)
-        except VoterChangeRefused as refused:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refused))
-        except NotLeader:
-            await self._service.require_leader(context)
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "the leader changed meanwhile; look before you try again")
-        return self._reply()
+            await change(_asked(request), seconds=request.wait_ms / 1000)
+        except KafkaError as error:
+            await self._service.refuse_if_not_leader(error, context)
+            outcome = outcome_of(error)
+        return pb.VotersReply(voters=self._voters(), outcome=outcome)
 
-    def _reply(self) -> pb.VotersReply:
+    def _voters(self) -> list[pb.QuorumVoter]:
         voters = self._service.driver.raft.log.voters
-        made = [pb.QuorumVoter(id=v.id, directory=v.directory.bytes, address=v.endpoint) for v in voters]
-        return pb.VotersReply(voters=made)
+        return [pb.QuorumVoter(id=v.id, directory=v.directory.bytes, address=v.endpoint) for v in voters]
+
+
+def _asked(request: Request) -> Member:
+    try:
+        return Member(request.node, uuid.UUID(bytes=request.directory or ANY_DIRECTORY.bytes))
+    except ValueError:
+        text = f"A directory id has 16 bytes, not {len(request.directory)}."
+        raise KafkaError(Code.invalid_request, text) from None

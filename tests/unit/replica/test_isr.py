@@ -214,6 +214,20 @@ def test_a_follower_below_the_start_of_the_epoch_may_not_join():
     assert view.wanted_isr(now=0.0) == {0, 1}
 
 
+def test_who_was_left_out_for_lagging_does_not_come_back_silently():
+    """Below the minimum the watermark stands still, and a dead follower may well have all that is committed."""
+    view = view_of(replicas=(0, 1), isr=(0, 1), isr_size_min=2)
+    view.advance(5)
+    ack(view, 1, 5)
+    view.advance(6)
+    late = LAG_S + 0.5
+    assert view.wanted_isr(now=late) == {0}
+    view.replace(replicas=(0, 1), isr=(0,), now=late)
+    assert view.wanted_isr(now=late) is None
+    ack(view, 1, 6, now=late)
+    assert view.wanted_isr(now=late) == {0, 1}
+
+
 def test_a_new_leader_is_settled_when_its_predecessors_records_are_committed():
     view = view_of(replicas=(0, 1), isr=(0, 1), high_watermark=3, end=8)
     assert not view.is_settled

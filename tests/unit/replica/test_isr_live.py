@@ -9,6 +9,8 @@ from ottla.metadata.records import partition_change_record
 from support.logs import make_batch
 from support.replica_hosts import SHORT_LAG, HostFleet, assert_equal, run, until
 
+LONG_LAG = {"replica_lag_time_max_ms": "3600000"}  # nothing is found by looking from time to time
+
 
 def test_a_follower_that_stays_away_leaves_the_in_sync_set_and_comes_back(tmp_path):
     async def test(fleet: HostFleet) -> None:
@@ -94,6 +96,55 @@ def test_while_a_change_is_under_way_the_larger_set_counts(tmp_path):
         await asyncio.wait_for(commit, 10)
 
     run(test, tmp_path, **SHORT_LAG)
+
+
+def test_who_catches_up_while_a_change_is_under_way_joins_right_after_it(tmp_path):
+    async def test(fleet: HostFleet) -> None:
+        await fleet.join(0, 1, 2)
+        await fleet.create("orders", (0, 1, 2))
+        for broker in (1, 2):
+            fleet.fence(broker)
+        fleet.apply(partition_change_record(fleet.image.topics["orders"].id, 0, isr=(0,)))
+        fleet.write(0, 1)
+        await until(lambda: {fleet.partition(broker).log.end_offset for broker in (1, 2)} == {3})
+        may_decide = asyncio.Event()
+
+        async def hold(command: object) -> None:
+            await may_decide.wait()
+
+        fleet.controlled = hold
+        fleet.register(1)
+        await until(lambda: fleet.partition(0).view.pending == {0, 1})
+        fleet.register(2)
+        await until(lambda: fleet.partition(0).view.follower(2).broker_epoch == fleet.image.brokers[2].epoch)
+        may_decide.set()
+        await until(lambda: set(fleet.state("orders").isr) == {0, 1, 2})
+
+    run(test, tmp_path, **LONG_LAG)
+
+
+def test_a_set_that_was_refused_is_asked_for_again(tmp_path):
+    """Nothing else would make the leader look: the follower has everything and is silent."""
+
+    async def test(fleet: HostFleet) -> None:
+        await fleet.join(0, 1)
+        await fleet.create("orders", (0, 1))
+        fleet.fence(1)
+        fleet.apply(partition_change_record(fleet.image.topics["orders"].id, 0, isr=(0,)))
+        refused: list[object] = []
+
+        async def fence_first(command: object) -> None:
+            if isinstance(command, AlterPartition) and not refused:
+                refused.append(command)
+                fleet.fence(1)
+
+        fleet.controlled = fence_first
+        fleet.register(1)
+        await until(lambda: refused and fleet.partition(0).view.pending is None)
+        fleet.register(1)
+        await until(lambda: set(fleet.state("orders").isr) == {0, 1})
+
+    run(test, tmp_path, **LONG_LAG)
 
 
 def test_a_controller_that_cannot_answer_is_asked_again(tmp_path):

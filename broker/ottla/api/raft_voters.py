@@ -1,0 +1,24 @@
+"""What AddRaftVoter and RemoveRaftVoter have in common: which member of which cluster is meant."""
+
+import uuid
+from typing import Any
+
+from ottla.api.call import Call
+from ottla.errors import Code, KafkaError
+from ottla.raft.messages import Member
+
+__all__ = ["asked_member"]
+
+
+def asked_member(request: Any, call: Call) -> Member:
+    """KafkaError when the request is for another cluster, or names nobody that could be a voter."""
+    own = call.node.cluster_id
+    if request.cluster_id not in (None, own):
+        text = f"The request is for cluster {request.cluster_id}; this one is {own}."
+        raise KafkaError(Code.inconsistent_cluster_id, text)
+    if request.voter_id < 0:
+        raise KafkaError(Code.invalid_request, f"{request.voter_id} is not the id of a node.")
+    if request.voter_directory_id is None:
+        text = "The directory id is missing; it is in the meta.properties of the node's metadata directory."
+        raise KafkaError(Code.invalid_request, text)
+    return Member(request.voter_id, uuid.UUID(bytes=request.voter_directory_id))
