@@ -65,6 +65,8 @@ class ShareFetching:
             while True:
                 self._woken.clear()
                 reads = await self._read()
+                if not self._host.sessions.has(self._session):
+                    return {}  # nobody would release what it acquires now
                 time_is_up = self._clock.monotonic() >= until
                 enough = sum(len(read.chunk) for read in reads) >= self._limits.size_bytes_min
                 delivered = self._acquire(reads) if enough or time_is_up else {}

@@ -172,6 +172,33 @@ def test_a_fetch_waits(tmp_path: Path, wakes: str) -> None:
     with_node(test, tmp_path)
 
 
+@pytest.mark.parametrize("how", ["closed", "opened again"])
+def test_a_fetch_of_a_session_that_ended_gets_nothing(tmp_path: Path, how: str) -> None:
+    async def test(node: ShareNode) -> None:
+        ana = await opened(node, "ana")
+        ben = await opened(node, "ben")
+        waiting = asyncio.ensure_future(ana.fetch(wait_ms=10_000))
+        await asyncio.sleep(0.02)
+        await ana.fetch(0, epoch=-1 if how == "closed" else 0, wait_ms=0)
+        node.fleet.write(1)
+        assert acquired(await waiting) == []
+        assert acquired(await ben.fetch()) == [(0, 2, 1)]
+
+    with_node(test, tmp_path)
+
+
+def test_what_nobody_waits_for_is_not_loaded(tmp_path: Path) -> None:
+    async def test(node: ShareNode) -> None:
+        ana = ShareMember(node, "ana")
+        fetching = asyncio.ensure_future(ana.fetch(0, wait_ms=5000))
+        await asyncio.sleep(0)
+        ana.hang_up()
+        assert acquired(await fetching) == []
+        assert node.shares.find(GROUP, (ana.topic_id.bytes, 0)) is None
+
+    with_node(test, tmp_path)
+
+
 def test_time_is_up_and_not_enough_bytes(tmp_path: Path) -> None:
     async def test(node: ShareNode) -> None:
         ana = ShareMember(node, "ana")
