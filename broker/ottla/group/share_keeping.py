@@ -60,7 +60,7 @@ class StateKeeper:
     def look(self, shard: "Shard", group: ShareGroup) -> None:
         """Begin what its members lack, let go what is of no use. Nothing when that is going on, or nothing changed."""
         settled = self._settled.get(group)
-        if settled is not None and settled.is_current(self._image(), group) or self._turn(group).locked():
+        if (settled is not None and settled.is_current(self._image(), group)) or self._turn(group).locked():
             return
         self._keep(asyncio.ensure_future(self._follow(shard, group)))
 
