@@ -37,8 +37,15 @@ VERSIONS = {
     "ConsumerGroupDescribe(69)": "0 to 1",
     "ListConfigResources(74)": "0 to 1",
     "DescribeTopicPartitions(75)": "0",
+    "ShareGroupHeartbeat(76)": "1",
+    "ShareGroupDescribe(77)": "1",
+    "ShareFetch(78)": "1",
+    "ShareAcknowledge(79)": "1",
     "AddRaftVoter(80)": "0",
     "RemoveRaftVoter(81)": "0",
+    "DescribeShareGroupOffsets(90)": "0",
+    "AlterShareGroupOffsets(91)": "0",
+    "DeleteShareGroupOffsets(92)": "0",
 }
 TOOLS = "org.apache.kafka.tools"
 
@@ -74,6 +81,7 @@ def test_features(bootstrap: str) -> None:
     features = dict(re.findall(r"Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)\s+Epoch: \d+", shown.out))
     assert features["metadata.version"].startswith("4.1")
     assert "transaction.version" in features and "group.version" in features
+    assert features["share.version"] == "0", "a preview: off until it is turned on"
 
 
 def test_cluster_tool(bootstrap: str) -> None:

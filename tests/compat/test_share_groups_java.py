@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
 from support.java import java_program, java_tool
-from support.librdkafka import Sent, make_topic, send
+from support.librdkafka import DEADLINE_S, Sent, make_topic, send
 from support.process import BrokerProcess
 from support.sharing import ONE_BROKER, Sharers, give_settings, share_tool, turn_on
 from support.waiting import eventually
@@ -107,6 +108,21 @@ def test_acknowledgements_outlive_the_broker(
         done = sharers.deliveries()
         assert {value: count for value, count in done.items() if count > 1} == {f"release-{at}": 2 for at in range(3)}
         assert not sharers.failures()
+
+
+def test_new_partitions_are_shared_and_topics_may_go(sharing: BrokerProcess, shared: str, tmp_path: Path) -> None:
+    bootstrap = sharing.bootstrap
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    fill(bootstrap, shared, ["accept-0"])
+    with Sharers(tmp_path, bootstrap, group=shared, topic=shared) as sharers:
+        eventually(sharers.acknowledged, lambda seen: seen == ["accept-0"])
+        admin.create_partitions([NewPartitions(shared, 2)])[shared].result(DEADLINE_S)
+        send(bootstrap, shared, [Sent(b"accept-1", partition=1)])
+        eventually(sharers.acknowledged, lambda seen: seen == ["accept-0", "accept-1"])
+        sharers.stop()
+    admin.delete_topics([shared])[shared].result(DEADLINE_S)
+    described = share_tool(bootstrap, "--describe", "--group", shared).lines
+    assert not [line for line in described if line.startswith(shared)], "nothing is left of its offsets"
 
 
 def test_tools(sharing: BrokerProcess, shared: str) -> None:

@@ -220,6 +220,8 @@ def empty_group(talk: ShareConversation) -> None:
     talk.beat("third", LEAVE)
     talk.ask("list_groups", 5, states_filter=("empty",), types_filter=("share",))
     talk.describe(GROUP)
+    commit_by_consumers(talk, version=9)
+    other_protocols(talk)
     whole = {"topic_name": TOPIC, "partitions": tuple(range(PARTITIONS))}
     talk.offsets(whole)
     talk.offsets(everything=True)

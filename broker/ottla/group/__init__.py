@@ -1,10 +1,13 @@
-"""Consumer groups and their offsets: pure automata, and the shells that let them live in `__consumer_offsets`.
+"""Groups and their offsets: pure automata, and the shells that let them live in `__consumer_offsets`.
 
-    api/k08 … k69      decode, ask, answer
+    api/k08 … k92      decode, ask, answer
     coordinator        this broker's shards; what it has in common with that of transactions is in `coordination`
     shard              the groups and offsets of one partition of the offsets topic, as long as this broker leads it
     classic*           PURE: groups of the JoinGroup protocol
     consumer*          PURE: groups of the ConsumerGroupHeartbeat protocol (KIP-848)
+    share*             PURE: groups of the ShareGroupHeartbeat protocol (KIP-932), but for two shells:
+    share_keeping      begins and ends the states of their partitions through the persister of `ottla.share`
+    heartbeat_group, entries, epochs    PURE: what groups of heartbeats have in common
     offsets            PURE: the committed offsets of one group
     records            PURE: Kafka's formats in the offsets topic; a registry of record types
 

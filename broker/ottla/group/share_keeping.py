@@ -8,7 +8,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ottla.errors import Code, KafkaError
@@ -30,6 +30,19 @@ log = logging.getLogger("ottla.group")
 AT_ONCE_MAX = 100  # requests to the persister
 
 
+class Looked(NamedTuple):
+    """What a group and its topics were when all was well."""
+
+    image: Image
+    states: StatePartitions
+    epoch: int
+
+    def is_current(self, image: Image, group: ShareGroup) -> bool:
+        """Images share what did not change, so identity tells."""
+        log = group.log
+        return self.image.topics is image.topics and self.states is log.states and self.epoch == log.epoch
+
+
 class StateKeeper:
     """`keep` holds on to a task until it ends, or until the coordinator does."""
 
@@ -40,18 +53,16 @@ class StateKeeper:
         self._image = image
         self._keep = keep
         self._turns: WeakKeyDictionary[ShareGroup, asyncio.Lock] = WeakKeyDictionary()
-        self._settled: WeakKeyDictionary[ShareGroup, tuple[object, object, int]] = WeakKeyDictionary()
+        self._settled: WeakKeyDictionary[ShareGroup, Looked] = WeakKeyDictionary()
 
     # by and by
 
     def look(self, shard: "Shard", group: ShareGroup) -> None:
         """Begin what its members lack, let go what is of no use. Nothing when that is going on, or nothing changed."""
-        if self._settled.get(group) == self._seen(group) or self._turn(group).locked():
+        settled = self._settled.get(group)
+        if (settled is not None and settled.is_current(self._image(), group)) or self._turn(group).locked():
             return
         self._keep(asyncio.ensure_future(self._follow(shard, group)))
-
-    def _seen(self, group: ShareGroup) -> tuple[object, object, int]:
-        return id(self._image().topics), id(group.log.states), group.log.epoch
 
     async def _follow(self, shard: "Shard", group: ShareGroup) -> None:
         async with self._turn(group):
@@ -61,7 +72,7 @@ class StateKeeper:
             except KafkaError as error:
                 log.warning("group %s: the states of its partitions are not settled yet: %s", group.group_id, error)
             else:
-                self._settled[group] = self._seen(group)
+                self._settled[group] = Looked(self._image(), group.log.states, group.log.epoch)
 
     async def _bury(self, shard: "Shard", group: ShareGroup) -> None:
         """States of topics that are gone, and of those whose going was begun and never ended."""
@@ -89,6 +100,8 @@ class StateKeeper:
         """Partitions begin anew at these offsets. NON_EMPTY_GROUP while anybody could be reading them."""
         async with self._turn(group):
             self._check_empty(shard, group)
+            if not starts:
+                return {}
             partitions = frozenset(starts)
             epoch = GroupEpoch(group.log.epoch + 1, group.log.metadata_hash)
             risen = encode(Entry(GROUP_EPOCH, (group.group_id,), epoch))

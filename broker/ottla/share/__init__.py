@@ -4,8 +4,14 @@
     api/k78, k79       records out, acknowledgements in
     api/k90 … k92      offsets of a group, for tools
     host               the share-partitions that this broker serves, because it leads the partition of the topic
+    hosted, loading    one of them: the automaton, its log and who waits for it; where it begins
+    fetching, locks    waiting until there is enough, and acquiring it; when locks expire
     partition          PURE: one share-partition: which record is available, acquired, acknowledged or archived
+    in_flight          PURE: its records as runs that fare alike
+    acknowledging      PURE: acknowledgements as clients send them
+    chunk              PURE: batches as they were read, and which of them are for consumers
     sessions           PURE: what a member fetches from this broker, between its requests
+    settings           PURE: what a group sets for itself
     persister          where the state of a share-partition is kept: asks the broker that coordinates it
     coordinator        this broker's part of `__share_group_state`; what coordinators have in common: `coordination`
     shard              the states of one partition of that topic, as long as this broker leads it

@@ -65,18 +65,22 @@ class ShareFetching:
             while True:
                 self._woken.clear()
                 reads = await self._read()
+                if not self._host.sessions.has(self._session):
+                    return {}  # nobody would release what it acquires now
                 time_is_up = self._clock.monotonic() >= until
                 enough = sum(len(read.chunk) for read in reads) >= self._limits.size_bytes_min
                 delivered = self._acquire(reads) if enough or time_is_up else {}
                 if delivered or time_is_up or self._has_failed or self._limits.size_bytes_min <= 0:
                     return delivered | self._failures
                 if not (enough and reads):
+                    for read in reads:
+                        read.hosted.pass_on(self._woken)
                     await self._wait(until)
                 else:  # nothing in it was for consumers, or others have it by now
                     await asyncio.sleep(0)
         finally:
             for hosted in self._watched:
-                hosted.waiters.pop(self._woken, None)
+                hosted.leave(self._woken)
 
     @property
     def _has_failed(self) -> bool:
@@ -114,7 +118,8 @@ class ShareFetching:
         """None while its state cannot be had: this wakes up when it is loaded, or tries again."""
         hosted = self._host.find(self._session.group_id, wanted) or self._loaded(wanted)
         if hosted is not None:
-            self._watched[hosted] = hosted.waiters[self._woken] = None
+            self._watched[hosted] = None
+            hosted.watch(self._woken)
         return hosted
 
     def _loaded(self, wanted: Wanted) -> HostedShare | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ottla.coordination.coordinator import Surroundings
+from ottla.errors import Code, KafkaError
 from ottla.metadata.state import ResourceType
 from ottla.replica.partition import Partition
 from ottla.share.hosted import HostedShare
@@ -98,6 +99,8 @@ class ShareHost:
             records_max=self._settings.broker("group.share.partition.max.record.locks"),
             deliveries_max=self._settings.broker("group.share.delivery.count.limit"),
         )
+        if not self.sessions.any_of(key.group_id):
+            raise KafkaError(Code.share_session_not_found, f"nobody of {key.group_id} fetches here any longer")
         hosted = HostedShare(key, partition, share, persister=self._persister, locks=self._locks, on_end=self._ended)
         self._hosted[key] = hosted
         return hosted

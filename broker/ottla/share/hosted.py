@@ -57,7 +57,7 @@ class HostedShare:
         self.key = key
         self.partition = partition
         self.is_over = False
-        self.waiters: dict[asyncio.Event, None] = {}
+        self._waiters: dict[asyncio.Event, None] = {}
         self._share = share
         self._leader_epoch = partition.leader_epoch
         self._persister = persister
@@ -80,21 +80,48 @@ class HostedShare:
         self._share.begin_at(self.partition.log.start_offset)
         return self._share
 
+    # who waits
+
     def moved(self, partition: Partition, appended_bytes: int) -> None:
         """Of the partition of the topic: there is more to read, or another broker leads it."""
-        if not self.leads:
+        if self.leads:
+            self.wake()
+        else:
             self.end()
-        self.wake()
+
+    @property
+    def has_more(self) -> bool:
+        """Perhaps: what is committed, but its transaction is not, is for some."""
+        begin = self._share.next_offset
+        return begin is not None and begin < self.partition.high_watermark
 
     def wake(self) -> None:
-        for waiter in self.waiters:
+        """The first of those who wait, which wakes the next if it leaves something: hundreds may wait for a record."""
+        for waiter in self._waiters:
             waiter.set()
+            return
+
+    def watch(self, waiter: asyncio.Event) -> None:
+        self._waiters.setdefault(waiter)
+
+    def pass_on(self, waiter: asyncio.Event) -> None:
+        """There is something, but not enough for this one: let those behind it look."""
+        line = iter(self._waiters)
+        if waiter in line and (following := next(line, None)) is not None:
+            following.set()
+
+    def leave(self, waiter: asyncio.Event) -> None:
+        """It waits no longer, with or without records."""
+        self._waiters.pop(waiter, None)
+        if self.has_more:
+            self.wake()
 
     def end(self) -> None:
         if not self.is_over:
             self.is_over = True
             self.partition.watchers.pop(self, None)
-            self.wake()
+            for waiter in self._waiters:
+                waiter.set()
             self._on_end(self)
 
     # what is to be written

@@ -49,8 +49,9 @@ class ShareSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def find(self, group_id: str, member_id: str) -> ShareSession | None:
-        return self._sessions.get((group_id, member_id))
+    def has(self, session: ShareSession) -> bool:
+        """False when it was closed, or another one took its place."""
+        return self._sessions.get((session.group_id, session.member_id)) is session
 
     def open(self, group_id: str, member_id: str, wanted: Iterable[Wanted], *, sessions_max: int) -> ShareSession:
         """In place of the member's last one, if there is any; what it holds it keeps, and may still acknowledge.
@@ -81,8 +82,7 @@ class ShareSessions:
 
     def end(self, session: ShareSession) -> bool:
         """False when it has ended already."""
-        key = (session.group_id, session.member_id)
-        if self._sessions.get(key) is not session:
+        if not self.has(session):
             return False
-        del self._sessions[key]
+        del self._sessions[session.group_id, session.member_id]
         return True

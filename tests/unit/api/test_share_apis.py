@@ -172,6 +172,66 @@ def test_a_fetch_waits(tmp_path: Path, wakes: str) -> None:
     with_node(test, tmp_path)
 
 
+def test_a_crowd_waits(tmp_path: Path) -> None:
+    """One record wakes one of them, several wake each other, and who wants more than there is lets others go first."""
+
+    async def test(node: ShareNode) -> None:
+        greedy = ShareMember(node, "greedy")
+        crowd = [await opened(node, f"member-{number}", wait_ms=10) for number in range(10)]
+        waiting = [asyncio.ensure_future(greedy.fetch(0, min_bytes=100_000, wait_ms=2000))]
+        await asyncio.sleep(0.01)
+        waiting += [asyncio.ensure_future(member.fetch(records=1, wait_ms=20_000)) for member in crowd]
+        await asyncio.sleep(0.05)
+        node.fleet.write(1, 1)
+        await asyncio.sleep(0.05)
+        assert [task.done() for task in waiting].count(True) == 1
+        await asyncio.sleep(0.05)
+        waiting[3].cancel()
+        node.fleet.write(1, 9)
+        done, _ = await asyncio.wait([task for task in waiting[1:] if not task.cancelled()], timeout=5)
+        spans = sorted(span for task in done if not task.cancelled() for span in acquired(task.result()))
+        assert spans == [(at, at + 2, 1) for at in range(0, 27, 3)]
+        assert acquired(await waiting[0]) == [(27, 29, 1)]
+
+    with_node(test, tmp_path)
+
+
+def test_what_is_not_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(node: ShareNode) -> None:
+        node.fleet.write(1, 2)
+        monkeypatch.setattr(node.fleet.partition(1), "read_slice", lambda **_: None)
+        assert acquired(await ShareMember(node, "ana").fetch(0, wait_ms=1000)) == [(0, 5, 1)]
+
+    with_node(test, tmp_path)
+
+
+@pytest.mark.parametrize("how", ["closed", "opened again"])
+def test_a_fetch_of_a_session_that_ended_gets_nothing(tmp_path: Path, how: str) -> None:
+    async def test(node: ShareNode) -> None:
+        ana = await opened(node, "ana")
+        ben = await opened(node, "ben")
+        waiting = asyncio.ensure_future(ana.fetch(wait_ms=10_000))
+        await asyncio.sleep(0.02)
+        await ana.fetch(0, epoch=-1 if how == "closed" else 0, wait_ms=0)
+        node.fleet.write(1)
+        assert acquired(await waiting) == []
+        assert acquired(await ben.fetch()) == [(0, 2, 1)]
+
+    with_node(test, tmp_path)
+
+
+def test_what_nobody_waits_for_is_not_loaded(tmp_path: Path) -> None:
+    async def test(node: ShareNode) -> None:
+        ana = ShareMember(node, "ana")
+        fetching = asyncio.ensure_future(ana.fetch(0, wait_ms=5000))
+        await asyncio.sleep(0)
+        ana.hang_up()
+        assert acquired(await fetching) == []
+        assert node.shares.find(GROUP, (ana.topic_id.bytes, 0)) is None
+
+    with_node(test, tmp_path)
+
+
 def test_time_is_up_and_not_enough_bytes(tmp_path: Path) -> None:
     async def test(node: ShareNode) -> None:
         ana = ShareMember(node, "ana")

@@ -33,7 +33,7 @@ def test_opened_again() -> None:
     second = sessions.open("group", "ana", [B], sessions_max=1)
     assert list(second.wanted) == [B] and second.epoch == 1
     assert not sessions.end(first), "the connection that opened it ends late"
-    assert sessions.find("group", "ana") is second
+    assert sessions.has(second) and not sessions.has(first)
     assert sessions.end(second) and not sessions.end(second)
     assert len(sessions) == 0 and not sessions.any_of("group")
 
