@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from ottla.errors import Code, KafkaError
+from ottla.replica.partition import Partition
 from ottla.share.messages import Delivery, Persister, ShareKey, ShareState, StateBatch, Summary
 from ottla.share.state_topic import SHARE_STATE_TOPIC
 from support.nodes import InnerNode, inner_nodes, until
@@ -66,6 +67,8 @@ def test_a_fleet_keeps_them_while_brokers_come_and_go(tmp_path: Path) -> None:
     async def run() -> None:
         async with inner_nodes(tmp_path, 3, **SETTINGS) as nodes:
             keys = await begin(nodes[0], "t", replicas=3)
+            led = {part.leader for part in nodes[0].image.topics[SHARE_STATE_TOPIC].partitions}
+            assert len(led) > 1, "all would be asked for where they are"
             await write_all(nodes, keys, 0)
             for number, node in enumerate(nodes, start=1):
                 await node.stop()
@@ -76,8 +79,6 @@ def test_a_fleet_keeps_them_while_brokers_come_and_go(tmp_path: Path) -> None:
             for node in nodes:
                 states = [await node.coordinators.persister.read(key, leader_epoch=2) for key in keys]
                 assert states == [expected(4)] * len(keys)
-            led = {part.leader for part in nodes[0].image.topics[SHARE_STATE_TOPIC].partitions}
-            assert len(led) > 1, "all were asked for where they are"
 
     asyncio.run(run())
 
@@ -103,3 +104,33 @@ def test_refusals_cross_the_wire(tmp_path: Path) -> None:
                 assert refused.value.code is Code.fenced_leader_epoch
 
     asyncio.run(run())
+
+
+def test_what_newer_snapshots_replace_goes_on_all_replicas(tmp_path: Path) -> None:
+    quick = {
+        "share.coordinator.state.topic.prune.interval.ms": "300",
+        "share.coordinator.cold.partition.snapshot.interval.ms": "500",
+    }
+
+    async def run() -> None:
+        async with inner_nodes(tmp_path, 3, **SETTINGS, **quick) as nodes:
+            keys = await begin(nodes[0], "t", replicas=3)
+            for number in range(10):
+                await write_all(nodes, keys, number)
+
+            def lengths() -> list[int]:
+                logs = [one.log for node in nodes for one in state_partitions(node)]
+                return [log.end_offset - log.start_offset for log in logs]
+
+            await until(lambda: sum(lengths()) == 3 * len(keys), "a snapshot of each is left")
+            await nodes[0].stop()
+            await nodes[0].start()
+            states = [await nodes[0].coordinators.persister.read(key, leader_epoch=2) for key in keys]
+            assert states == [expected(10)] * len(keys)
+
+    asyncio.run(run())
+
+
+def state_partitions(node: InnerNode) -> list[Partition]:
+    replicas = node.coordinators.share_states._replicas
+    return [replicas.require(SHARE_STATE_TOPIC, index) for index in range(PARTITIONS)]

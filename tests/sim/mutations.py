@@ -28,6 +28,7 @@ class Mutation:
 
 
 GROUPS, TRANSACTIONS = "sim.group_world.GroupWorld", "sim.txn_world.TransactionWorld"
+SHARE_STATES = "sim.share_state_world.ShareStateWorld"
 MUTATIONS = (
     Mutation(
         "acks=all before the in-sync set has it",
@@ -262,6 +263,48 @@ MUTATIONS = (
         "        if producer is not None and producer.coordinator_epoch > marker.coordinator_epoch:\n",
         "        if False:\n",
         TRANSACTIONS,
+    ),
+    Mutation(
+        "a share-partition's state is told before it is committed",
+        "share/shard.py",
+        "        await self.until_committed(self._written.get(key, NOTHING))\n",
+        "        pass\n",
+        SHARE_STATES,
+    ),
+    Mutation(
+        "snapshots that are still needed are pruned",
+        "share/shard.py",
+        "        return min(self._snapshots.values(), default=self.partition.log.end_offset)\n",
+        "        return max(self._snapshots.values(), default=self.partition.log.end_offset)\n",
+        SHARE_STATES,
+    ),
+    Mutation(
+        "a new leader of a share-partition fences nobody",
+        "share/state.py",
+        "        if leader_epoch < self.leader_epoch:\n",
+        "        if False:\n",
+        SHARE_STATES,
+    ),
+    Mutation(
+        "updates of a state that was replaced are taken",
+        "share/state.py",
+        "        if state_epoch != self.state_epoch:\n",
+        "        if False:\n",
+        SHARE_STATES,
+    ),
+    Mutation(
+        "a late update takes acknowledgements back",
+        "share/state.py",
+        "        yield _part(max(each, one, key=_finality), first, last)\n",
+        "        yield _part(one, first, last)\n",
+        SHARE_STATES,
+    ),
+    Mutation(
+        "a share-partition that is begun twice begins anew",
+        "share/state.py",
+        "    if state_epoch == before.state_epoch:\n        return None\n",
+        "",
+        SHARE_STATES,
     ),
 )
 

@@ -1,10 +1,11 @@
-"""Replay a history: python -m sim.run SEED [--groups | --transactions [--only STEP]] [--trace] [--log]"""
+"""Replay: python -m sim.run SEED [--groups | --share-states | --transactions [--only STEP]] [--trace] [--log]"""
 
 import hashlib
 import logging
 import sys
 
 from sim.group_world import GroupWorld
+from sim.share_state_world import ShareStateWorld
 from sim.txn_steps import Step
 from sim.txn_world import TransactionWorld
 from sim.world import World
@@ -14,6 +15,8 @@ def make(seed: int, options: list[str]) -> World:
     if "--transactions" in options:
         only = Step[options[options.index("--only") + 1]] if "--only" in options else None
         return TransactionWorld(seed, only=only)
+    if "--share-states" in options:
+        return ShareStateWorld(seed)
     return GroupWorld(seed) if "--groups" in options else World(seed)
 
 

@@ -1,7 +1,8 @@
 """FindCoordinator: which broker keeps a group, a transactional id or a share-partition. Their topics are made when the
 first one asks.
 
-v1 key type · v3 flexible · v4 several keys at once (KIP-699) · v6 share-partitions (KIP-932).
+v1 key type · v3 flexible · v4 several keys at once (KIP-699) · v6 share-partitions (KIP-932), once share
+groups are on; Kafka makes their topic before that too.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -90,6 +90,8 @@ def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, setti
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": str(min(count, 2)),
+            "share.coordinator.state.topic.replication.factor": replicas,
+            "share.coordinator.state.topic.min.isr": str(min(count, 2)),
             **({"broker.rack": rack} if rack else {}),
             **settings,
         }

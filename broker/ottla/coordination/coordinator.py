@@ -91,7 +91,7 @@ class Coordinator(ABC, Generic[Kept]):
     async def leader_of(self, key: str) -> int:
         """The broker that coordinates this key, or -1 while there is none. The topic is made if it must be."""
         if self._topic.name not in self._feed.image.topics:
-            await self._topic.make(self._feed.image)
+            await self._topic.make(self._feed)
         while self._looking is not None:
             await asyncio.wait([self._looking])  # so that a client need not come twice
         return self.leader(key)

@@ -9,6 +9,7 @@ from ottla.config import BrokerConfig
 from ottla.errors import Code, KafkaError
 from ottla.metadata.active import Controller
 from ottla.metadata.commands import CreateTopics, NewTopic
+from ottla.metadata.feed import MetadataFeed
 from ottla.metadata.image import Image
 from ottla.replica.settings import LiveSettings
 
@@ -28,10 +29,12 @@ class InternalTopic(ABC):
         self._controller = controller
         self._making = asyncio.Lock()
 
-    async def make(self, image: Image) -> None:
+    async def make(self, feed: MetadataFeed) -> None:
         """KafkaError when it cannot be made; no error when it exists."""
         async with self._making:
-            (outcome,) = await self._controller.submit(CreateTopics([self._topic(image)]))
+            if self.name in feed.image.topics:
+                return  # many ask at once, and one of them was first
+            (outcome,) = await self._controller.submit(CreateTopics([self._topic(feed.image)]))
         if not outcome.ok and outcome.code is not Code.topic_already_exists:
             log.warning("%s cannot be made: %s", self.name, outcome.message)
             raise KafkaError(outcome.code, outcome.message)

@@ -17,7 +17,10 @@
     shard              the states of one partition of that topic, as long as this broker leads it
     state              PURE: a share-partition's state as the log tells it, a snapshot and what came after
     records            PURE: Kafka's formats in the state topic
-    messages           PURE: what brokers tell each other
+    state_topic        that topic, made when the first one asks for its coordinator
+    questions          PURE: what the persister asks, by method
+    messages           PURE: what is kept of a share-partition, and the Persister's contract
+    keys               PURE: the text that names a share-partition, as FindCoordinator brings it
 
 **What is acknowledged is not delivered again.** An acknowledgement is answered after the state that says so is
 committed in `__share_group_state`. Acquired records are not written: who leads the partition next finds them available,

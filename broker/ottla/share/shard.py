@@ -1,7 +1,11 @@
 """The states of one partition of the state topic, for as long as this broker leads it in one epoch.
 
-A change is in force when it is appended, and answered when it is committed. The log keeps everything from the oldest
-snapshot that is still somebody's newest; what is before goes with `prune`, and `snapshot_cold` makes that move on.
+A change is in force when it is appended, and answered when it is committed. A question that changes nothing writes a
+record all the same: one who has been replaced and does not know it yet cannot commit, and so tells no old news. Only
+fences of lower epochs, which nobody takes back, and summaries for tools are told from memory.
+
+The log keeps everything from the oldest snapshot that is still somebody's newest; what is before goes with `prune`, and
+`snapshot_cold` makes that move on.
 """
 
 import asyncio
@@ -52,20 +56,26 @@ class ShareShard(CoordinatorShard):
         kept = begun(self.states.get(key), state_epoch=state_epoch, start=start, now_ms=self.clock.wall_ms())
         if kept is not None:
             self._snapshot(key, kept)
+        else:
+            self._touch(key)
         await self._until_key_committed(key)
 
     async def read(self, key: ShareKey, *, leader_epoch: int) -> ShareState:
         kept = self.states.get(key)
-        if kept is not None:
+        if kept is None:
+            self._touch(key)
+        else:
             kept.require_leader(leader_epoch)
-            if leader_epoch > kept.leader_epoch:
-                kept = self._update(key, kept, Update(leader_epoch=leader_epoch))
+            kept = self._update(key, kept, Update(leader_epoch=leader_epoch))
         await self._until_key_committed(key)
         return ShareState() if kept is None else kept.state
 
     async def write(
         self, key: ShareKey, *, state_epoch: int, leader_epoch: int, start: int, batches: Sequence[StateBatch]
     ) -> None:
+        if key not in self.states or state_epoch > self.states[key].state_epoch:
+            self._touch(key)
+            await self._until_key_committed(key)
         kept = self.states.get(key)
         if kept is None:
             raise KafkaError(Code.group_id_not_found, f"{key} has no state")
@@ -75,8 +85,7 @@ class ShareShard(CoordinatorShard):
         await self._until_key_committed(key)
 
     async def delete(self, key: ShareKey) -> None:
-        if key in self.states:
-            self._delete(key)
+        self._delete(key)
         await self._until_key_committed(key)
 
     async def summary(self, key: ShareKey) -> Summary:
@@ -104,13 +113,21 @@ class ShareShard(CoordinatorShard):
         self.states[key] = after
         return after
 
+    def _touch(self, key: ShareKey) -> None:
+        """A record that changes nothing."""
+        if (kept := self.states.get(key)) is None:
+            self._delete(key)
+        else:
+            self._update(key, kept, Update(leader_epoch=kept.leader_epoch))
+
     def _snapshot(self, key: ShareKey, kept: Kept) -> None:
         self._snapshots[key] = self._append(key, records.snapshot_record(key, kept))
         self.states[key] = kept
 
     def _delete(self, key: ShareKey) -> None:
         offset = self._append(key, records.deletion_record(key))
-        del self.states[key], self._snapshots[key]
+        self.states.pop(key, None)
+        self._snapshots.pop(key, None)
         self._writer.when_committed(offset, partial(self._forget, key))
 
     def _append(self, key: ShareKey, record: Record) -> int:

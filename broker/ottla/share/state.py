@@ -111,7 +111,10 @@ def merged(batches: Sequence[StateBatch], new: Iterable[StateBatch], *, start: i
     found = list(batches)
     for one in new:
         _put(found, one)
-    return tuple(_from(start, found))
+    del found[: bisect_left(found, start, key=last_of)]
+    if found and found[0].first < start:
+        found[0] = _part(found[0], start, found[0].last)
+    return tuple(found)
 
 
 def _put(found: list[StateBatch], one: StateBatch) -> None:
@@ -146,14 +149,6 @@ def _joined(batches: Iterable[StateBatch]) -> list[StateBatch]:
         else:
             found.append(one)
     return found
-
-
-def _from(start: int, batches: Iterable[StateBatch]) -> Iterator[StateBatch]:
-    for one in batches:
-        if one.first >= start:
-            yield one
-        elif one.last >= start:
-            yield _part(one, start, one.last)
 
 
 def _part(one: StateBatch, first: int, last: int) -> StateBatch:

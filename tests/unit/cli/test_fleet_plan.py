@@ -37,6 +37,8 @@ def test_internal_topics_fit_the_fleet(tmp_path: Path, count: int, factor: str, 
     settings = plan(tmp_path, count=count, racks=()).brokers[0].settings
     assert settings["transaction.state.log.replication.factor"] == factor
     assert settings["transaction.state.log.min.isr"] == min_isr
+    assert settings["share.coordinator.state.topic.replication.factor"] == factor
+    assert settings["share.coordinator.state.topic.min.isr"] == min_isr
     assert "broker.rack" not in settings
 
 

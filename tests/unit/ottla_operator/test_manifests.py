@@ -36,6 +36,8 @@ offsets.topic.replication.factor=3
 ottla.grpc.port=9093
 ottla.health.port=8080
 process.roles=broker,controller
+share.coordinator.state.topic.min.isr=2
+share.coordinator.state.topic.replication.factor=3
 transaction.state.log.min.isr=2
 transaction.state.log.replication.factor=3
 """

@@ -137,6 +137,31 @@ def test_a_state_lives(play: Play) -> None:
     play(what)
 
 
+def test_one_who_was_replaced_and_does_not_know_it_tells_no_old_news(play: Play) -> None:
+    async def what(life: Life) -> None:
+        shard = life.shard
+        begin = asyncio.ensure_future(shard.initialize(KEY, state_epoch=1, start=0))
+        await asyncio.sleep(0.01)
+        life.follower_has_all()
+        await begin
+        questions = [
+            shard.initialize(KEY, state_epoch=1, start=0),
+            shard.read(KEY, leader_epoch=0),
+            shard.read(OTHER, leader_epoch=0),
+            shard.write(KEY, state_epoch=2, leader_epoch=0, start=1, batches=[]),
+            shard.write(OTHER, state_epoch=1, leader_epoch=0, start=1, batches=[]),
+            shard.delete(OTHER),
+        ]
+        asked = [asyncio.ensure_future(code_of(question)) for question in questions]
+        await asyncio.sleep(0.01)
+        assert not any(one.done() for one in asked)
+        life.follower_has_all()
+        found = await asyncio.gather(*asked)
+        assert found == [*[Code.none] * 3, Code.fenced_state_epoch, Code.group_id_not_found, Code.none]
+
+    play(what, isr=(0, 1))
+
+
 def test_who_was_replaced_is_refused(play: Play) -> None:
     async def what(life: Life) -> None:
         shard = life.shard
