@@ -71,17 +71,21 @@ class Sharers:
         command = program_command("Sharer", bootstrap, group, topic, str(members), mode, str(records_max))
         with open(self._out, "wb") as told, open(self._out.with_suffix(".err"), "wb") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=told, stderr=log)
+        self._told = open(self._out)  # noqa: SIM115 (read on until the members end)
+        self._begun, self._events = "", list[dict[str, Any]]()
 
     def __enter__(self) -> "Sharers":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+        self._told.close()
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        lines = [json.loads(line) for line in self._out.read_text().splitlines() if line.endswith("}")]
+        *lines, self._begun = (self._begun + self._told.read()).split("\n")
+        self._events += [json.loads(line) for line in lines]
         assert self._process.poll() in (None, 0, -9), self._out.with_suffix(".err").read_text()[-3000:]
-        return [line for line in lines if line["name"] == name]
+        return [event for event in self._events if event["name"] == name]
 
     def got(self) -> list[tuple[str, int]]:
         """Values and how often they had been delivered then."""
