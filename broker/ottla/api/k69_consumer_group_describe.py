@@ -6,6 +6,7 @@ v1 which protocol a member uses (KIP-1099).
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.group_description import described_group
 from ottla.api.k68_consumer_group_heartbeat import check_served
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
@@ -24,16 +25,9 @@ async def consumer_group_describe(request: Any, call: Call) -> Answer:
 async def _described(group_id: str, call: Call) -> dict[str, Any]:
     try:
         check_served(call)
-        shard = call.node.groups.shard_of(group_id)
-        group = shard.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            problem = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
-            raise KafkaError(Code.group_id_not_found, problem)
-        described = _group(group, call)
-        await shard.until_committed(group.written)
+        return await described_group(group_id, ConsumerGroup, _group, call)
     except KafkaError as error:
         return {"group_id": group_id, "error_code": error.code, "error_message": error.message}
-    return described
 
 
 def _group(group: ConsumerGroup, call: Call) -> dict[str, Any]:

@@ -6,6 +6,7 @@ v0 was of a preview that Kafka 4.1 no longer speaks.
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.group_description import described_group
 from ottla.api.k69_consumer_group_describe import topics_with_names
 from ottla.api.registry import api
 from ottla.api.sharing import check_shares_served
@@ -24,16 +25,9 @@ async def _described(group_id: str, call: Call) -> dict[str, Any]:
         check_shares_served(call)
         if not group_id:
             raise KafkaError(Code.invalid_group_id)
-        shard = call.node.groups.shard_of(group_id)
-        group = shard.groups.get(group_id)
-        if not isinstance(group, ShareGroup):
-            problem = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a share group."
-            raise KafkaError(Code.group_id_not_found, problem)
-        described = _group(group, call)
-        await shard.until_committed(group.written)
+        return await described_group(group_id, ShareGroup, _group, call)
     except KafkaError as error:
         return {"group_id": group_id, "error_code": error.code, "error_message": error.message}
-    return described
 
 
 def _group(group: ShareGroup, call: Call) -> dict[str, Any]:

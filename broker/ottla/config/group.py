@@ -1,10 +1,10 @@
 """Settings that a group can have of its own, within the limits that the broker's settings draw. Pure."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ottla.config.describe import ConfigEntry, Source, Synonym
+from ottla.config.durations import duration_ms
 from ottla.config.rules import Rule, one_of
 from ottla.config.setting import Type
 from ottla.config.table import BROKER
@@ -34,18 +34,22 @@ class Words(NamedTuple):
 class OffsetReset:
     """Where a share group begins that has no offsets."""
 
-    # Java's Duration, from days down to seconds, not negative.
-    DURATION = re.compile(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+([.,]\d{0,9})?S)?)?", re.IGNORECASE | re.ASCII)
-
     def problem(self, value: object) -> str | None:
         text = str(value)
         kind, _, duration = text.partition(":")
-        if text in ("earliest", "latest") or (kind == "by_duration" and self.DURATION.fullmatch(duration)):
+        if text in ("earliest", "latest") or (kind == "by_duration" and self._is_past(duration)):
             return None
         return (
             f"Invalid value `{text}` for configuration share.auto.offset.reset. The value must be either 'earliest', "
             "'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
         )
+
+    @staticmethod
+    def _is_past(duration: str) -> bool:
+        try:
+            return duration_ms(duration) >= 0
+        except ValueError:
+            return False
 
 
 def _limits(kind: str, what: str) -> Limits:
@@ -73,7 +77,7 @@ def group_setting(name: str, own: Mapping[str, str], broker: Broker) -> Any:
     """What holds for a group that has set this much of its own."""
     setting, text = GROUP_SETTINGS[name], own.get(name)
     if isinstance(setting, Words):
-        return setting.default if text is None else text
+        return setting.default if text is None else text.strip()
     if text is None:
         return broker(setting.default)
     return max(broker(setting.least), min(int(text), broker(setting.most)))

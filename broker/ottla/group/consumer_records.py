@@ -15,10 +15,13 @@ from ottla.group.entries import (
     Formats,
     GroupEpoch,
     by_topic,
+    epoch_format,
     field,
     partitions_of,
     state_of,
     struct,
+    target_epoch_format,
+    target_format,
     topics,
 )
 
@@ -130,11 +133,6 @@ def _position_of(message: Any) -> Position:
     )
 
 
-_EPOCH = struct(
-    "ConsumerGroupMetadataValue", field("epoch", "int32"), field("metadata_hash", "int64", tag=0, default=0)
-)
-_TARGET_EPOCH = struct("ConsumerGroupTargetAssignmentMetadataValue", field("assignment_epoch", "int32"))
-_TARGET = struct("ConsumerGroupTargetAssignmentMemberValue", topics("topic_partitions"))
 _CURRENT = struct(
     "ConsumerGroupCurrentMemberAssignmentValue",
     field("member_epoch", "int32"),
@@ -152,25 +150,10 @@ _REGEX = struct(
 
 _FORMATS = Formats(
     {
-        GROUP_EPOCH: Format(
-            1,
-            _EPOCH,
-            lambda value: {"epoch": value.epoch, "metadata_hash": value.metadata_hash},
-            lambda message: GroupEpoch(message.epoch, message.metadata_hash),
-        ),
+        GROUP_EPOCH: epoch_format("ConsumerGroupMetadataValue", field("metadata_hash", "int64", tag=0, default=0)),
         MEMBER: Format(2, _MEMBER, _member_fields, _member_of),
-        TARGET_EPOCH: Format(
-            1,
-            _TARGET_EPOCH,
-            lambda value: {"assignment_epoch": value},
-            lambda message: message.assignment_epoch,
-        ),
-        TARGET_ASSIGNMENT: Format(
-            2,
-            _TARGET,
-            lambda value: {"topic_partitions": by_topic(value)},
-            lambda message: partitions_of(message.topic_partitions),
-        ),
+        TARGET_EPOCH: target_epoch_format("ConsumerGroupTargetAssignmentMetadataValue"),
+        TARGET_ASSIGNMENT: target_format("ConsumerGroupTargetAssignmentMemberValue"),
         CURRENT_ASSIGNMENT: Format(2, _CURRENT, _position_fields, _position_of),
         REGEX: Format(
             2,

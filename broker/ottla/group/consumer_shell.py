@@ -7,6 +7,7 @@ from ottla.config.group import group_setting
 from ottla.group.consumer_advance import ASSIGNORS
 from ottla.group.consumer_group import ConsumerGroup, ConsumerRules, Terms
 from ottla.group.consumer_records import GROUP_EPOCH, KINDS, decode
+from ottla.group.heartbeat_loading import replay_entry
 from ottla.group.records import record_type
 from ottla.metadata.feed import MetadataFeed
 from ottla.metadata.state import ResourceType
@@ -59,16 +60,4 @@ def assignor_names(listed: Sequence[str]) -> tuple[str, ...]:
 @record_type(*sorted(KINDS))
 def replay_consumer_record(state: Any, key: memoryview, value: memoryview | None) -> None:
     entry = decode(bytes(key), None if value is None else bytes(value))
-    if entry is None:
-        return
-    group_id = entry.key[0]
-    group = state.groups.get(group_id)
-    if entry.kind == GROUP_EPOCH and entry.value is None:
-        state.forget_group(group_id, ConsumerGroup.type)
-        return
-    if not isinstance(group, ConsumerGroup):
-        if entry.value is None:
-            return
-        group = state.groups[group_id] = state.new_consumer_group(group_id)
-    group.log.apply(entry)
-    group.written = state.replayed_offset
+    replay_entry(state, entry, ConsumerGroup, state.new_consumer_group, group_epoch=GROUP_EPOCH)

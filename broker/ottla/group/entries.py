@@ -21,10 +21,13 @@ __all__ = [
     "Formats",
     "GroupEpoch",
     "by_topic",
+    "epoch_format",
     "field",
     "partitions_of",
     "state_of",
     "struct",
+    "target_epoch_format",
+    "target_format",
     "topics",
 ]
 
@@ -71,6 +74,29 @@ class Format(NamedTuple):
     schema: Struct
     fields_of: Callable[[Any], dict[str, Any]]
     value_of: Callable[[Any], Any]
+
+
+def epoch_format(name: str, metadata_hash: Field) -> Format:
+    return Format(
+        1,
+        struct(name, field("epoch", "int32"), metadata_hash),
+        lambda value: {"epoch": value.epoch, "metadata_hash": value.metadata_hash},
+        lambda message: GroupEpoch(message.epoch, message.metadata_hash),
+    )
+
+
+def target_epoch_format(name: str) -> Format:
+    schema = struct(name, field("assignment_epoch", "int32"))
+    return Format(1, schema, lambda value: {"assignment_epoch": value}, lambda message: message.assignment_epoch)
+
+
+def target_format(name: str) -> Format:
+    return Format(
+        2,
+        struct(name, topics("topic_partitions")),
+        lambda value: {"topic_partitions": by_topic(value)},
+        lambda message: partitions_of(message.topic_partitions),
+    )
 
 
 class Formats:

@@ -9,12 +9,14 @@ from ottla.group.consumer_member import Position, Subscription
 from ottla.group.entries import (
     Format,
     Formats,
-    GroupEpoch,
     by_topic,
+    epoch_format,
     field,
     partitions_of,
     state_of,
     struct,
+    target_epoch_format,
+    target_format,
     topics,
 )
 
@@ -129,9 +131,6 @@ _MEMBER = struct(
     field("client_host", "string"),
     field("subscribed_topic_names", "string", is_array=True),
 )
-_EPOCH = struct("ShareGroupMetadataValue", field("epoch", "int32"), field("metadata_hash", "int64"))
-_TARGET_EPOCH = struct("ShareGroupTargetAssignmentMetadataValue", field("assignment_epoch", "int32"))
-_TARGET = struct("ShareGroupTargetAssignmentMemberValue", topics("topic_partitions"))
 _CURRENT = struct(
     "ShareGroupCurrentMemberAssignmentValue",
     field("member_epoch", "int32"),
@@ -156,24 +155,9 @@ _STATES = struct(
 _FORMATS = Formats(
     {
         MEMBER: Format(2, _MEMBER, _member_fields, _member_of),
-        GROUP_EPOCH: Format(
-            1,
-            _EPOCH,
-            lambda value: {"epoch": value.epoch, "metadata_hash": value.metadata_hash},
-            lambda message: GroupEpoch(message.epoch, message.metadata_hash),
-        ),
-        TARGET_EPOCH: Format(
-            1,
-            _TARGET_EPOCH,
-            lambda value: {"assignment_epoch": value},
-            lambda message: message.assignment_epoch,
-        ),
-        TARGET_ASSIGNMENT: Format(
-            2,
-            _TARGET,
-            lambda value: {"topic_partitions": by_topic(value)},
-            lambda message: partitions_of(message.topic_partitions),
-        ),
+        GROUP_EPOCH: epoch_format("ShareGroupMetadataValue", field("metadata_hash", "int64")),
+        TARGET_EPOCH: target_epoch_format("ShareGroupTargetAssignmentMetadataValue"),
+        TARGET_ASSIGNMENT: target_format("ShareGroupTargetAssignmentMemberValue"),
         CURRENT_ASSIGNMENT: Format(2, _CURRENT, _position_fields, _position_of),
         STATES: Format(1, _STATES, _states_fields, _states_of),
     }

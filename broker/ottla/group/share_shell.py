@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.config.group import group_setting
+from ottla.group.heartbeat_loading import replay_entry
 from ottla.group.records import record_type
 from ottla.group.share_group import ShareGroup, ShareRules, ShareTerms
 from ottla.group.share_records import GROUP_EPOCH, KINDS, decode
@@ -46,16 +47,4 @@ def assignor_name(listed: Sequence[str]) -> str:
 @record_type(*sorted(KINDS))
 def replay_share_record(state: Any, key: memoryview, value: memoryview | None) -> None:
     entry = decode(bytes(key), None if value is None else bytes(value))
-    if entry is None:
-        return
-    group_id = entry.key[0]
-    group = state.groups.get(group_id)
-    if entry.kind == GROUP_EPOCH and entry.value is None:
-        state.forget_group(group_id, ShareGroup.type)
-        return
-    if not isinstance(group, ShareGroup):
-        if entry.value is None:
-            return
-        group = state.groups[group_id] = state.new_share_group(group_id)
-    group.log.apply(entry)
-    group.written = state.replayed_offset
+    replay_entry(state, entry, ShareGroup, state.new_share_group, group_epoch=GROUP_EPOCH)

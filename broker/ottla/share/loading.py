@@ -1,10 +1,11 @@
 """Loading a share-partition: its state from where it is kept, or a beginning if it has none."""
 
+from ottla.config.durations import duration_ms
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
 from ottla.share.messages import UNINITIALIZED, Persister, ShareKey, ShareState
 from ottla.share.partition import SharePartition
-from ottla.share.settings import BY_DURATION, EARLIEST, duration_ms
+from ottla.share.settings import BY_DURATION, EARLIEST
 from ottla.system import System
 
 __all__ = ["load"]

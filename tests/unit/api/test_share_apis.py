@@ -34,7 +34,7 @@ def with_node(test: Test, folder: Path, *, partitions: int = 1, brokers: tuple[i
         finally:
             await node.shares.stop()
 
-    run(main, folder)
+    run(main, folder, group_share_min_record_lock_duration_ms="1000")
 
 
 def key_of(node: ShareNode, index: int = 0) -> ShareKey:
@@ -153,7 +153,7 @@ def test_with_the_last_session_the_state_is_forgotten(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wakes", ["append", "release", "expiry"])
 def test_a_fetch_waits(tmp_path: Path, wakes: str) -> None:
     async def test(node: ShareNode) -> None:
-        node.set_group("share.record.lock.duration.ms", "300")
+        node.set_group("share.record.lock.duration.ms", "1000")
         ana, ben = ShareMember(node, "ana"), ShareMember(node, "ben")
         if wakes != "append":
             node.fleet.write(1)

@@ -1,43 +1,25 @@
 """What a share group sets for itself."""
 
-import pytest
-from ottla.share.settings import ShareSettings, duration_ms
+from ottla.share.settings import ShareSettings
 
-
-@pytest.mark.parametrize(
-    ("text", "milliseconds"),
-    [
-        ("PT1H", 3_600_000),
-        ("pt90s", 90_000),
-        ("P2DT3H4M5.5S", 2 * 86_400_000 + 3 * 3_600_000 + 4 * 60_000 + 5_500),
-        ("PT-5M", -300_000),
-        ("-PT5M", -300_000),
-        ("PT0S", 0),
-    ],
-)
-def test_durations(text: str, milliseconds: int) -> None:
-    assert duration_ms(text) == milliseconds
-
-
-@pytest.mark.parametrize("text", ["", "P", "PT", "1H", "PT1", "P1Y", "PT1H ", "PT5M1H"])
-def test_no_durations(text: str) -> None:
-    with pytest.raises(ValueError, match="no duration"):
-        duration_ms(text)
+BROKER = {
+    "group.share.record.lock.duration.ms": 30_000,
+    "group.share.min.record.lock.duration.ms": 15_000,
+    "group.share.max.record.lock.duration.ms": 60_000,
+}
 
 
 def test_over_the_brokers() -> None:
-    assert ShareSettings.of({}, {"group.share.record.lock.duration.ms": 30_000}.__getitem__) == (
-        30_000,
-        "latest",
-        False,
-    )
+    assert ShareSettings.of({}, BROKER.__getitem__) == (30_000, "latest", False)
     own = {
-        "share.record.lock.duration.ms": "15000",
-        "share.auto.offset.reset": "by_duration:PT1H",
-        "share.isolation.level": "READ_COMMITTED",
+        "share.record.lock.duration.ms": "20000",
+        "share.auto.offset.reset": "by_duration:PT1H ",
+        "share.isolation.level": "read_committed",
     }
-    assert ShareSettings.of(own, {"group.share.record.lock.duration.ms": 1}.__getitem__) == (
-        15_000,
-        "by_duration:pt1h",
-        True,
-    )
+    assert ShareSettings.of(own, BROKER.__getitem__) == (20_000, "by_duration:PT1H", True)
+
+
+def test_within_the_brokers_limits_of_today() -> None:
+    """They may have been narrowed since the group was given its own."""
+    own = {"share.record.lock.duration.ms": "1000"}
+    assert ShareSettings.of(own, BROKER.__getitem__).lock_ms == 15_000
