@@ -1,8 +1,13 @@
-"""Replay: python -m sim.run SEED [--groups | --share-states | --transactions [--only STEP]] [--trace] [--log]"""
+"""Plays the history of a seed again, exactly as it was.
 
+python -m sim.run 3000000017                          replication and the quorum
+python -m sim.run 2420000148 --groups --trace         what happened, line by line
+python -m sim.run 17 --transactions --only MARKER_REPLICATED
+"""
+
+import argparse
 import hashlib
 import logging
-import sys
 
 from sim.group_world import GroupWorld
 from sim.share_state_world import ShareStateWorld
@@ -11,19 +16,35 @@ from sim.txn_world import TransactionWorld
 from sim.world import World
 
 
-def make(seed: int, options: list[str]) -> World:
-    if "--transactions" in options:
-        only = Step[options[options.index("--only") + 1]] if "--only" in options else None
-        return TransactionWorld(seed, only=only)
-    if "--share-states" in options:
-        return ShareStateWorld(seed)
-    return GroupWorld(seed) if "--groups" in options else World(seed)
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m sim.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("seed", type=int)
+    world = parser.add_mutually_exclusive_group()
+    world.add_argument("--groups", action="store_true", help="with members of consumer groups")
+    world.add_argument("--share-states", action="store_true", help="with the states of share groups")
+    world.add_argument("--transactions", action="store_true", help="with transactional copiers")
+    parser.add_argument(
+        "--only", choices=[step.name for step in Step], help="crash at this step of a transaction's end"
+    )
+    parser.add_argument("--trace", action="store_true", help="print what happened")
+    parser.add_argument("--log", action="store_true", help="the same with the brokers' own logs")
+    return parser.parse_args()
+
+
+def make(chosen: argparse.Namespace) -> World:
+    if chosen.transactions:
+        return TransactionWorld(chosen.seed, only=Step[chosen.only] if chosen.only else None)
+    if chosen.share_states:
+        return ShareStateWorld(chosen.seed)
+    return GroupWorld(chosen.seed) if chosen.groups else World(chosen.seed)
 
 
 def main() -> None:
-    seed = int(sys.argv[1])
-    world = make(seed, sys.argv[2:])
-    if "--log" in sys.argv:
+    chosen = options()
+    world = make(chosen)
+    if chosen.log:
         handler = logging.Handler()
         handler.emit = lambda record: world.referee.note(f"  {record.name}: {record.getMessage()}")  # type: ignore
         logging.basicConfig(level=logging.INFO, handlers=[handler])
@@ -32,11 +53,11 @@ def main() -> None:
     try:
         world.play()
     finally:
-        if "--trace" in sys.argv or "--log" in sys.argv:
+        if chosen.trace or chosen.log:
             print("\n".join(world.referee.trace))
         digest = hashlib.sha256("\n".join(world.referee.trace).encode()).hexdigest()[:16]
         print(
-            f"seed {seed}: {world.acknowledged} acknowledged, {world.loop.time():.1f} s, "
+            f"seed {chosen.seed}: {world.acknowledged} acknowledged, {world.loop.time():.1f} s, "
             f"{world.loop.steps} steps, {digest}"
         )
 
