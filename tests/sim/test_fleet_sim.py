@@ -30,6 +30,7 @@ KEPT_SEEDS = (
     1700000451,  # an epoch that had been cut off came back from its checkpoint: replicas parted below the watermark
     2100000700,  # a power loss brought back what had been cut off, below the watermark of the checkpoint
     910000316,  # a log without the file that tells its topic was taken for the new topic's
+    3200000965,  # a power loss after a clean stop tore an index, which was trusted: the log was taken for empty
 )
 
 

@@ -56,14 +56,16 @@ class OffsetIndex:
             self.written = keep
             _cut(disk, self.path, keep * OFFSET_ENTRY_BYTES)
 
-    def write(self, disk: Disk) -> None:
-        """Bring the file up to date, not durably. An empty index has an empty file."""
+    def write(self, disk: Disk) -> bool:
+        """Bring the file up to date, not durably; whether there was anything new. An empty index has an empty file."""
+        is_new = len(self) > self.written
         pairs = array("I", bytes((len(self) - self.written) * OFFSET_ENTRY_BYTES))
         pairs[0::2] = self.offsets[self.written :]
         pairs[1::2] = self.positions[self.written :]
         pairs.byteswap()
         _write(disk, self.path, self.written * OFFSET_ENTRY_BYTES, pairs.tobytes())
         self.written = len(self)
+        return is_new
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> "OffsetIndex":
@@ -119,10 +121,12 @@ class TimeIndex:
             self.written = keep
             _cut(disk, self.path, keep * TIME_ENTRY.size)
 
-    def write(self, disk: Disk) -> None:
+    def write(self, disk: Disk) -> bool:
+        is_new = len(self) > self.written
         new = b"".join(map(TIME_ENTRY.pack, self.timestamps[self.written :], self.offsets[self.written :]))
         _write(disk, self.path, self.written * TIME_ENTRY.size, new)
         self.written = len(self)
+        return is_new
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> "TimeIndex":

@@ -174,7 +174,7 @@ class Log:
         if active.base_offset == base:
             return active
         active.write_indexes()
-        if self.flushed_offset < base <= self.promised_offset:
+        if base <= self.promised_offset:
             self._keep_promise(active)
         segment = self.new_segment(base)
         if active.size == 0:
@@ -189,7 +189,8 @@ class Log:
         return segment
 
     def _keep_promise(self, segment: Segment) -> None:
-        """It was cut and has grown again: a checkpoint from before calls this segment durable once it is sealed."""
+        """A checkpoint calls this segment durable once it is sealed, indexes and all: it was flushed up to its end, or
+        was cut and has grown again since that checkpoint."""
         try:
             segment.sync(with_indexes=True)
             self.epochs.save(self.disk)
@@ -265,6 +266,8 @@ class Log:
         """Leave files that a clean `open` trusts without a scan; if not `clean`, just let go of them. Blocking."""
         if clean:
             self.active.write_indexes()
+            if self.active.indexes_unsynced:
+                self.active.sync_indexes()
             self.write_snapshot()
             if self.flushed_offset < self.end_offset or self._folder_changed or self._unsynced:
                 self.flush()

@@ -100,9 +100,8 @@ def _open_segments(log: "Log", bases: Sequence[int], *, verified_from: int | Non
     segments = [Segment(log.folder, base, files=log.files, created_ms=now_ms) for base in bases]
     sound: list[Segment] = []
     for segment, next_base in zip_longest(segments, bases[1:]):
-        if verified_from is None or segment.base_offset < verified_from:
-            segment.adopt(next_offset=next_base)
-        elif not _verify(log, segment, next_base):
+        is_trusted = verified_from is None or segment.base_offset < verified_from
+        if not (is_trusted and segment.adopt(next_offset=next_base)) and not _verify(log, segment, next_base):
             retention.doom(log, segments[len(sound) + 1 :])
             return [*sound, segment]
         sound.append(segment)

@@ -114,8 +114,8 @@ class Segment(SegmentFiles):
         index, times = self.load_index(), self.load_times()
         if self.max_timestamp >= 0:
             times.append(self.max_timestamp, self._max_timestamp_offset - self.base_offset)
-        index.write(self.disk)
-        times.write(self.disk)
+        wrote = [index.write(self.disk), times.write(self.disk)]
+        self.indexes_unsynced |= any(wrote)
 
     def seal(self) -> None:
         """No more appends: the indexes are complete in their files."""
@@ -156,27 +156,32 @@ class Segment(SegmentFiles):
         end = self.base_offset + RELATIVE_OFFSET_MAX + 1 if below is None else below
         return in_order and batch.magic == 2 and batch.last_offset < end
 
-    def adopt(self, *, next_offset: int | None) -> None:
-        """Take over files that a clean stop or a flush left sound; the next offset is read when not told. Blocking."""
+    def adopt(self, *, next_offset: int | None) -> bool:
+        """Take over files that a clean stop or a flush left sound; the next offset is read when not told. Blocking.
+
+        False when they are not sound after all: the index does not lead to the end of the data.
+        """
         self.size = self.opened().file.size()
         self.load_aborted()
         self.sealed = next_offset is not None
         self.next_offset = self.base_offset if next_offset is None else next_offset
         if self.sealed or self.size:
             self.index = self.times = self._max_timestamp = None
-        if not self.sealed and self.size:
-            self._read_tail()
+        return self.sealed or not self.size or self._read_tail()
 
-    def _read_tail(self) -> None:
-        """What appends go on from, so that the first of them need not ask the disk."""
+    def _read_tail(self) -> bool:
+        """What appends go on from, so that the first of them need not ask the disk. False when it is not found."""
         index, times = self.load_index(), self.load_times()
         largest, offset = times.last(self.base_offset)  # a clean stop leaves the largest there
-        for _, batch in self.batches(index.positions[-1] if len(index) else 0):
+        position = index.positions[-1] if len(index) else 0
+        for at, batch in self.batches(position):
+            position = at + batch.size
             self.next_offset = batch.last_offset + 1
             if batch.max_timestamp > largest:
                 largest, offset = batch.max_timestamp, batch.last_offset
         self._max_timestamp, self._max_timestamp_offset = largest, offset
         _ = self.first_timestamp
+        return position == self.size
 
     def truncate(self, offset: int) -> None:
         """Cut off the batch that holds `offset` and all after it. It may be appended to afterwards."""
@@ -240,6 +245,7 @@ class Segment(SegmentFiles):
         other = Segment(self.folder, self.base_offset, files=self.files, created_ms=self.created_ms, suffix=self.suffix)
         other.rebuild(interval=INTERVAL_BYTES, verify=False)
         other.write_indexes()
+        other.sync_indexes()  # nobody else would, and the next start trusts them
         self.files.forget(other.handle)
         self.index, self.times = other.index, other.times
         return other

@@ -13,7 +13,7 @@ FILE_KINDS = (names.LOG, names.INDEX, names.TIME_INDEX, names.TXN_INDEX)
 class SegmentFiles:
     """`<base offset>.log` and its companions. `sealed`: nothing is appended any more, the index files are complete."""
 
-    __slots__ = ("aborted", "base_offset", "files", "folder", "handle", "sealed", "suffix")
+    __slots__ = ("aborted", "base_offset", "files", "folder", "handle", "indexes_unsynced", "sealed", "suffix")
 
     def __init__(self, folder: str, base_offset: int, *, files: FileCache, suffix: str) -> None:
         self.folder = folder
@@ -21,6 +21,7 @@ class SegmentFiles:
         self.files = files
         self.suffix = suffix
         self.sealed = False
+        self.indexes_unsynced = False  # written, and perhaps only in the page cache
         self.aborted = AbortedIndex()
         self.handle = Handle(self.path(names.LOG))
 
@@ -45,10 +46,15 @@ class SegmentFiles:
     def sync(self, *, with_indexes: bool = False) -> None:
         """Make the data durable, and the indexes of a sealed segment. Any thread; never again after an OSError."""
         self.opened().file.sync()
-        for kind in (names.INDEX, names.TIME_INDEX) if self.sealed or with_indexes else ():
-            sync_path(self.disk, self.path(kind))
+        if self.sealed or with_indexes:
+            self.sync_indexes()
         if len(self.aborted):
             sync_path(self.disk, self.path(names.TXN_INDEX))
+
+    def sync_indexes(self) -> None:
+        self.indexes_unsynced = False
+        for kind in (names.INDEX, names.TIME_INDEX):
+            sync_path(self.disk, self.path(kind))
 
     # aborted transactions whose markers are in this segment
 

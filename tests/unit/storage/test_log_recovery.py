@@ -380,6 +380,72 @@ def test_what_a_checkpoint_calls_durable_is_so_also_after_a_cut(tmp_path):
     assert again.epochs.entries == ((1, 0), (2, 6))
 
 
+def indexes(base):
+    return {f"{base:020d}.{kind}" for kind in ("index", "timeindex")}
+
+
+def test_what_a_clean_stop_leaves_is_durable(tmp_path):
+    """The next start trusts the indexes: a power loss in between must not have torn them."""
+    disk = SyncingDisk()
+    log = open_log(tmp_path, system=system_at(disk=disk), index_interval_bytes=1)
+    fill(log, 4)
+    log.flush()
+    log.close()
+    assert indexes(0) <= set(disk.synced)
+
+
+def test_a_clean_stop_waits_for_nothing_where_nothing_was_written(tmp_path):
+    log = open_log(tmp_path, index_interval_bytes=1)
+    fill(log, 4)
+    log.close()
+    disk = SyncingDisk()
+    open_log(tmp_path, system=system_at(disk=disk), index_interval_bytes=1).close()
+    assert disk.synced == []
+
+
+@pytest.mark.parametrize("torn", [(0, 8), (1, SIZE + 5), (2, 3 * SIZE - 1), (2, 5 * SIZE)])
+def test_an_index_that_leads_nowhere_is_made_anew(tmp_path, torn):
+    """Brokers of before left it behind at a clean stop without making it durable."""
+    log = open_log(tmp_path, index_interval_bytes=1)
+    fill(log, 4)
+    before = contents(log)
+    log.close()
+    entry, position = torn
+    path = f"{tmp_path}/orders-0/{0:020d}.index"
+    with open(path, "r+b") as file:
+        file.seek(entry * 8 + 4)
+        file.write(position.to_bytes(4, "big"))
+        file.truncate((entry + 1) * 8)
+    again = open_log(tmp_path, index_interval_bytes=1)
+    assert (again.end_offset, contents(again)) == (12, before)
+    fill(again, 1)
+    assert [batch.base_offset for batch in read_all(again)] == [0, 3, 6, 9, 12]
+
+
+def test_indexes_of_a_segment_that_is_durable_already_are_so_when_it_is_sealed(tmp_path):
+    """A checkpoint may name the segment's end from that moment on."""
+    disk = SyncingDisk()
+    log = open_log(tmp_path, system=system_at(disk=disk), segment_bytes=3 * SIZE, index_interval_bytes=1)
+    fill(log, 3)
+    log.flush()
+    disk.synced.clear()
+    fill(log, 1)
+    assert [segment.base_offset for segment in log.segments] == [0, 9]
+    assert indexes(0) <= set(disk.synced)
+
+
+def test_indexes_that_are_made_anew_for_a_reader_are_durable(tmp_path):
+    log = open_log(tmp_path, segment_bytes=3 * SIZE, index_interval_bytes=1)
+    fill(log, 6)
+    log.close()
+    os.remove(f"{tmp_path}/orders-0/{0:020d}.index")
+    disk = SyncingDisk()
+    again = open_log(tmp_path, system=system_at(disk=disk), segment_bytes=3 * SIZE, index_interval_bytes=1)
+    disk.synced.clear()
+    assert len(contents(again)) == 6
+    assert indexes(0) <= set(disk.synced)
+
+
 def test_a_log_that_was_never_cut_rolls_without_waiting_for_the_disk(tmp_path):
     disk = SyncingDisk()
     log = open_log(tmp_path, system=system_at(disk=disk), segment_bytes=3 * SIZE)
