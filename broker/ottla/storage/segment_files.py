@@ -7,7 +7,8 @@ from ottla.system import Disk
 
 __all__ = ["FILE_KINDS", "SegmentFiles", "sync_path"]
 
-FILE_KINDS = (names.LOG, names.INDEX, names.TIME_INDEX, names.TXN_INDEX)
+INDEX_KINDS = (names.INDEX, names.TIME_INDEX, names.TXN_INDEX)
+FILE_KINDS = (names.LOG, *INDEX_KINDS)
 
 
 class SegmentFiles:
@@ -48,12 +49,12 @@ class SegmentFiles:
         self.opened().file.sync()
         if self.sealed or with_indexes:
             self.sync_indexes()
-        if len(self.aborted):
+        elif len(self.aborted):
             sync_path(self.disk, self.path(names.TXN_INDEX))
 
     def sync_indexes(self) -> None:
         self.indexes_unsynced = False
-        for kind in (names.INDEX, names.TIME_INDEX):
+        for kind in INDEX_KINDS:
             sync_path(self.disk, self.path(kind))
 
     # aborted transactions whose markers are in this segment
@@ -64,6 +65,7 @@ class SegmentFiles:
     def note_aborted(self, one: AbortedTransaction) -> None:
         """A marker of this segment aborted it."""
         self.aborted.append(one)
+        self.indexes_unsynced = True
         file = self.disk.open(self.path(names.TXN_INDEX), create=True)
         try:
             file.append([aborted_index.encode([one])])
@@ -77,6 +79,7 @@ class SegmentFiles:
 
     def write_aborted(self) -> None:
         """The file anew, not durably; none when there is nothing to write."""
+        self.indexes_unsynced = True
         path = self.path(names.TXN_INDEX)
         self.disk.remove(path)
         if len(self.aborted):

@@ -394,6 +394,18 @@ def test_what_a_clean_stop_leaves_is_durable(tmp_path):
     assert indexes(0) <= set(disk.synced)
 
 
+def test_who_was_aborted_is_durable_after_a_clean_stop(tmp_path):
+    """Also when a flush had just made the marker itself durable."""
+    disk = SyncingDisk()
+    log = open_log(tmp_path, system=system_at(disk=disk))
+    append_verified(log, make_batch(3, producer=(9, 0, 0), transactional=True))
+    log.append(make_marker(commit=False), leader_epoch=0, from_client=False)
+    log.flushed_offset, log._folder_changed = log.end_offset, False
+    disk.synced.clear()
+    log.close()
+    assert f"{0:020d}.txnindex" in disk.synced
+
+
 def test_a_clean_stop_waits_for_nothing_where_nothing_was_written(tmp_path):
     log = open_log(tmp_path, index_interval_bytes=1)
     fill(log, 4)
