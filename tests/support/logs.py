@@ -82,3 +82,12 @@ def read_all(log: Log, *, size=1 << 20) -> list[Batch]:
         found.extend(batches)
         offset = batches[-1].last_offset + 1
     return found
+
+
+def contents(log: Log) -> list[bytes]:
+    return [bytes(batch.data) for batch in read_all(log)]
+
+
+def crash(log: Log) -> None:
+    """The process is gone: nothing is written any more."""
+    log.close(clean=False)

@@ -4,18 +4,9 @@ import os
 
 import pytest
 from ottla.system import RealDisk
-from support.logs import append_verified, fill, make_batch, make_marker, open_log, read_all, system_at
+from support.logs import append_verified, contents, crash, fill, make_batch, make_marker, open_log, read_all, system_at
 
 SIZE = make_batch(3).size
-
-
-def contents(log):
-    return [bytes(batch.data) for batch in read_all(log)]
-
-
-def crash(log):
-    """The process is gone: nothing is written any more."""
-    log.close(clean=False)
 
 
 class SyncingDisk(RealDisk):

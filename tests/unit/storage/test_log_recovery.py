@@ -10,18 +10,9 @@ from ottla.errors import KafkaError
 from ottla.storage.files import FileCache
 from ottla.system import RealDisk
 from ottla.wire.batch import crc_matches
-from support.logs import append_verified, fill, make_batch, make_marker, open_log, read_all, system_at
+from support.logs import append_verified, contents, crash, fill, make_batch, make_marker, open_log, read_all, system_at
 
 SIZE = make_batch(3).size
-
-
-def crash(log):
-    """The process is gone: nothing is written any more."""
-    log.close(clean=False)
-
-
-def contents(log):
-    return [bytes(batch.data) for batch in read_all(log)]
 
 
 class CountingDisk(RealDisk):
