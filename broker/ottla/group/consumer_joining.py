@@ -25,7 +25,7 @@ def group_for(request: Heartbeat, known: Group | None, rules: ConsumerRules) -> 
         return group, None
     if not isinstance(known, ClassicGroup):
         raise KafkaError(Code.group_id_not_found, f"Group {group_id} is not a consumer group.")
-    if known.is_empty and not known.pending:
+    if known.is_empty:  # perhaps somebody was told an id here; it may join with that one
         return group, Moved(known, ())
     check_upgrade(known, policy=rules.policy(), members_max=rules.terms(group_id).members_max)
     entries = upgrade(known, rules.image())

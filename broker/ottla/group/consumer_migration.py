@@ -82,7 +82,8 @@ def upgrade(classic: ClassicGroup, image: Image) -> list[Entry]:
 
 
 def _moved(old: OldMember, classic: ClassicGroup, image: Image) -> Member:
-    told = read_subscription(old.metadata(classic.protocol_name))
+    # Before the first generation nothing is chosen; a consumer subscribes to the same under every protocol.
+    told = read_subscription(old.metadata(classic.protocol_name or old.protocols[0][0]))
     given = read_assignment(old.assignment)
     if given.user_data:
         raise Malformed(

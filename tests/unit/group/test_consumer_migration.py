@@ -111,6 +111,29 @@ def test_a_newcomer_moves_the_group_up_and_both_share() -> None:
     assert caught.value.code is Code.illegal_generation
 
 
+@pytest.mark.parametrize("joins", [1, 2, 3])
+def test_a_newcomer_may_come_while_the_first_classic_member_is_joining(joins: int) -> None:
+    """When it was told its id, when it waits for others, and when it was told that it leads."""
+    shard = LittleShard({"t": 3})
+    shard.groups[GROUP] = shard.new_classic_group(GROUP)
+    old = OldClient(shard)
+    for _ in range(min(joins, 2)):
+        old.join()
+    if joins == 3:
+        shard.pass_time(0)
+        assert shard.groups[GROUP].state == "CompletingRebalance"
+    new = Client(shard, "new", ["t"])
+    new.beat()
+    assert shard.groups[GROUP].type == "consumer"
+    assert old.join().code is Code.none
+    assert old.sync().code is Code.none
+    for _ in range(6):
+        old.follow()
+        new.beat()
+    assert sorted((*old.owned, *(index for _, index in new.owned))) == [0, 1, 2]
+    assert old.owned and new.owned
+
+
 def test_the_group_goes_back_when_the_last_new_member_leaves() -> None:
     shard = LittleShard({"t": 3})
     old, new = moved_up(shard)
