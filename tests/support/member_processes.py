@@ -18,12 +18,14 @@ from support.waiting import eventually
 __all__ = ["COOPERATIVE", "KINDS", "MemberProcesses", "VerifiedMember"]
 
 KINDS = ("java-classic", "java-consumer", "aiokafka", "kafka-python", "librdkafka-consumer")
+IN_PYTHON = ("aiokafka", "kafka-python", "librdkafka-consumer")
 COOPERATIVE = ("java-classic", "java-consumer", "kafka-python", "librdkafka-consumer")  # aiokafka has no such assignor
 VERIFIABLE = "org.apache.kafka.tools.VerifiableConsumer"
 JAVAS_COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
 MOVES = ("partitions_assigned", "partitions_revoked", "partitions_lost")
 SETTLE_S = 90.0
 STOP_S = 30.0
+STACKS_MAX = 8000  # characters of a process
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,12 @@ class VerifiedMember:
     def check_running(self) -> None:
         assert self._process.poll() is None, f"the member ended by itself:\n{self._log.read_text()[-2000:]}"
 
+    def stacks(self) -> str:
+        """What each thread of a Python member is doing."""
+        self._process.send_signal(signal.SIGUSR1)
+        eventually(self._log.read_text, bool)
+        return self._log.read_text()[-STACKS_MAX:]
+
     def stop(self) -> None:
         """It leaves the group; a static member keeps its place."""
         self._process.send_signal(signal.SIGTERM)
@@ -154,7 +162,11 @@ class MemberProcesses:
             everything = sorted(index for held in seen for index in held)
             return sorted(map(len, seen)) == sorted(sizes) and everything == list(range(sum(sizes)))
 
-        eventually(holdings, is_right, timeout_s=timeout_s)
+        try:
+            eventually(holdings, is_right, timeout_s=timeout_s)
+        except AssertionError as late:
+            stuck = [one.stacks() for one in self.running if self.kind in IN_PYTHON and not all(one.holdings())]
+            raise AssertionError("\n".join([str(late), *stuck])) from late
 
     def kill(self) -> None:
         for one in self._all:

@@ -5,6 +5,7 @@ process, told apart by their number. SIGTERM lets them leave.
 """
 
 import asyncio
+import faulthandler
 import json
 import signal
 import sys
@@ -82,29 +83,37 @@ def places_of(polled: dict[Any, list[Any]]) -> list[int]:
     return [place.partition for place, records in polled.items() for _ in records]
 
 
-def run_kafka_python(teller: Teller, topic: str, settings: dict[str, Any], cooperative: bool) -> None:
+def make_kafka_python(teller: Teller, topic: str, settings: dict[str, Any], cooperative: bool) -> Callable[[], None]:
     strategy = {"partition_assignment_strategy": [CooperativeStickyAssignor]} if cooperative else {}
     consumer = kafka.KafkaConsumer(**settings, **strategy)
-    consumer.subscribe([topic], listener=KafkaPythonListener(teller))
-    while not stopping:
-        teller.consumed(places_of(consumer.poll(timeout_ms=LONG_POLL_MS)))
-    consumer.close()
+
+    def run() -> None:
+        consumer.subscribe([topic], listener=KafkaPythonListener(teller))
+        while not stopping:
+            teller.consumed(places_of(consumer.poll(timeout_ms=LONG_POLL_MS)))
+        consumer.close()
+
+    return run
 
 
-def run_librdkafka(teller: Teller, topic: str, settings: dict[str, Any], cooperative: bool) -> None:
+def make_librdkafka(teller: Teller, topic: str, settings: dict[str, Any], cooperative: bool) -> Callable[[], None]:
     """Of KIP-848, where the broker decides on sessions; classic members have `support.group_member`."""
     own = {"bootstrap.servers": ",".join(settings["bootstrap_servers"]), "group.protocol": "consumer"}
     named = {"group.instance.id": settings["group_instance_id"]} if settings["group_instance_id"] else {}
     consumer = confluent_kafka.Consumer({"group.id": topic, "auto.offset.reset": "earliest", **own, **named})
-    consumer.subscribe(
-        [topic],
-        on_assign=lambda _, places: teller.moved("partitions_assigned", places),
-        on_revoke=lambda _, places: teller.moved("partitions_revoked", places),
-        on_lost=lambda _, places: teller.moved("partitions_lost", places),
-    )
-    while not stopping:
-        teller.consumed(one.partition() for one in consumer.consume(100, POLL_MS / 1000) if one.error() is None)
-    consumer.close()
+
+    def run() -> None:
+        consumer.subscribe(
+            [topic],
+            on_assign=lambda _, places: teller.moved("partitions_assigned", places),
+            on_revoke=lambda _, places: teller.moved("partitions_revoked", places),
+            on_lost=lambda _, places: teller.moved("partitions_lost", places),
+        )
+        while not stopping:
+            teller.consumed(one.partition() for one in consumer.consume(100, POLL_MS / 1000) if one.error() is None)
+        consumer.close()
+
+    return run
 
 
 async def run_aiokafka(teller: Teller, topic: str, settings: dict[str, Any]) -> None:
@@ -120,9 +129,9 @@ async def all_of_aiokafka(topic: str, settings: dict[str, Any], count: int) -> N
     await asyncio.gather(*(run_aiokafka(Teller(number), topic, settings) for number in range(count)))
 
 
-IN_THREADS: dict[str, Callable[[Teller, str, dict[str, Any], bool], None]] = {
-    "kafka-python": run_kafka_python,
-    "librdkafka-consumer": run_librdkafka,
+IN_THREADS: dict[str, Callable[[Teller, str, dict[str, Any], bool], Callable[[], None]]] = {
+    "kafka-python": make_kafka_python,
+    "librdkafka-consumer": make_librdkafka,
 }
 
 
@@ -135,13 +144,15 @@ def main(
     kind: str, bootstrap: str, topic: str, session_ms: str, instance_id: str, cooperative: str, count: str
 ) -> None:
     signal.signal(signal.SIGTERM, stop)
+    faulthandler.register(signal.SIGUSR1)  # a test asks what a member does that does not get on
     settings = common(bootstrap, topic, session_ms, instance_id)
     if kind == "aiokafka":
         asyncio.run(all_of_aiokafka(topic, settings, int(count)))
         return
-    for number in range(int(count)):
-        arguments = (Teller(number), topic, settings, cooperative == "1")
-        threading.Thread(target=IN_THREADS[kind], args=arguments).start()
+    # Made one after another: what a client sets up for the whole process when it is first used is not what is tested.
+    made = [IN_THREADS[kind](Teller(number), topic, settings, cooperative == "1") for number in range(int(count))]
+    for run in made:
+        threading.Thread(target=run).start()
 
 
 if __name__ == "__main__":
