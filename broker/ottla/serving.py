@@ -81,13 +81,13 @@ async def _started(node: Node, stop: asyncio.Event) -> bool:
 
 
 def _tune_malloc() -> None:
-    """Megabytes that are used again and again stay: asking the kernel each time costs ten copies. But in two pools:
+    """Megabytes that are used again and again stay: asking the kernel each time costs ten copies. But in one pool:
     otherwise each of gRPC's threads keeps what it freed in one of its own."""
     with contextlib.suppress(OSError, AttributeError):  # only glibc has it
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_THRESHOLD, 16 << 20)
         libc.mallopt(M_TRIM_THRESHOLD, 64 << 20)
-        libc.mallopt(M_ARENA_MAX, 2)
+        libc.mallopt(M_ARENA_MAX, 1)
 
 
 def _settle_memory() -> None:

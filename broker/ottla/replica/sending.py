@@ -17,9 +17,9 @@ from ottla.wire.replication import Entry, Follow, Frame, Refused
 
 __all__ = ["Outgoing", "Slot"]
 
-MESSAGE_BYTES = 1 << 20
-TURN_BYTES = 256 << 10  # of one partition in a message, while others wait or a throttle counts
-UNACKED_BYTES_MAX = 16 << 20
+MESSAGE_BYTES = 256 << 10  # larger ones are no faster, and gRPC keeps several of them
+TURN_BYTES = 128 << 10  # of one partition in a message, while others wait or a throttle counts
+UNACKED_BYTES_MAX = 4 << 20
 WATERMARK_DELAY_S = 0.005  # a watermark alone waits this long for batches to ride with
 WATERMARK_WAITS_MAX = 4  # while batches go: the next of them will carry it
 THROTTLE_LOOK_S_MAX = 1.0  # a throttle may be lifted at any time
