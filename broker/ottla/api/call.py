@@ -87,19 +87,22 @@ class Deferred(ABC):
         """The waiting is over: stop timers, leave lists."""
 
     def deliver_to(self, deliver: "Callable[[], None]") -> None:
-        self._deliver = deliver
         if self.is_over:
             deliver()
+        else:
+            self._deliver = deliver
 
     def finish(self) -> None:
         if not self.is_over:
+            deliver = self._deliver
             self.cancel()
-            if self._deliver is not None:
-                self._deliver()
+            if deliver is not None:
+                deliver()
 
     def cancel(self) -> None:
         """Nobody wants it any longer."""
         self.is_over = True
+        self._deliver = None  # which refers to this answer: a cycle per request would keep the collector busy
         self.close()
 
 
