@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from ottla.raft import leading
 from ottla.raft.core import NotLeader, Raft, RaftConfig, Ready
 from ottla.raft.messages import Entry, Member, Message, Snapshot, Voters
 from ottla.raft.progress import Progress
@@ -202,11 +203,9 @@ class RaftDriver:
     def hand_over(self) -> None:
         """Before a leader stops: let the voter that has everything stand for election. Without one, nothing."""
         raft = self.raft
-        ready = [peer for peer in raft.peers.values() if is_voter(raft.log.voters, peer.member)]
-        ready = [peer for peer in ready if peer.match == raft.log.last_index]
-        if raft.role is Role.LEADER and ready:
-            latest = max(ready, key=lambda peer: peer.heard_at)
-            raft.hand_over(latest.member.id, self._now())
+        successor = leading.heir(raft) if raft.role is Role.LEADER else None
+        if successor is not None and successor.match == raft.log.last_index:
+            raft.hand_over(successor.member.id, self._now())
             self._wake.set()
 
     async def until_another_leads(self) -> None:

@@ -12,6 +12,7 @@ from ottla.raft.messages import (
     InstallSnapshot,
     Join,
     Member,
+    TimeoutNow,
     encode_voters,
 )
 from ottla.raft.progress import Progress, ProgressState
@@ -26,6 +27,7 @@ __all__ = [
     "broadcast",
     "commit_what_a_majority_has",
     "follow_voters",
+    "heir",
     "on_append_reply",
     "on_join",
     "tick",
@@ -242,9 +244,24 @@ def commit_what_a_majority_has(raft: "Raft") -> None:
         _tell(raft, peer)
     if raft.log.voters_index <= raft.log.commit:
         if not raft.is_voter:
-            raft.become_follower(raft.term, None)
+            _abdicate(raft)
         else:
             _name_directories(raft)
+
+
+def _abdicate(raft: "Raft") -> None:
+    """Removed from the voters: one of those who stay stands for election at once."""
+    if (successor := heir(raft)) is not None:
+        raft.send(TimeoutNow(raft.member, successor.member.id, raft.term))
+    raft.become_follower(raft.term, None)
+    # Nobody comes to an observer unless asked. By then there is somebody to ask.
+    raft.election_deadline = raft.now + raft.config.heartbeat_s
+
+
+def heir(raft: "Raft") -> Progress | None:
+    """The other voter that has most of the log; of several, the one that was heard last."""
+    others = [peer for peer in raft.peers.values() if is_voter(raft.log.voters, peer.member)]
+    return max(others, key=lambda peer: (peer.match, peer.heard_at), default=None)
 
 
 def _matches(raft: "Raft") -> dict[int, int]:
