@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, cast
 
 from kio.index import load_response_schema
@@ -18,12 +19,14 @@ from ottla.metadata.image import Image
 from ottla.metadata.records import config_record, feature_record
 from ottla.metadata.state import ResourceType
 from ottla.share.host import ShareHost
+from ottla.share.messages import ShareKey
 from support.frames import decode_response, encode_request
-from support.replica_hosts import HostFleet
+from support.replica_hosts import HostFleet, run
 from support.share_memory import MemoryPersister
 
 FETCH, ACKNOWLEDGE = 78, 79
 GROUP = "readers"
+GAP, ACCEPT, RELEASE, REJECT = range(4)
 Spans = list[tuple[int, int, tuple[int, ...]]]
 """First and last offset, acknowledge types."""
 
@@ -152,3 +155,33 @@ def parts_of(response: Any) -> dict[int, Any]:
 def acquired(response: Any, index: int = 0) -> list[tuple[int, int, int]]:
     part = parts_of(response).get(index)
     return [dataclasses.astuple(span) for span in part.acquired_records] if part is not None else []
+
+
+def with_node(
+    test: Callable[[ShareNode], Awaitable[None]], folder: Path, *, partitions: int = 1, brokers: tuple[int, ...] = (1,)
+) -> None:
+    """A broker that leads every partition of `orders`; a group begins where the log does."""
+
+    async def main(fleet: HostFleet) -> None:
+        await fleet.join(*brokers)
+        await fleet.create("orders", *([brokers] * partitions))
+        node = ShareNode(fleet, brokers[0])
+        node.turn_on()
+        node.set_group("share.auto.offset.reset", "earliest")
+        await fleet.settled()
+        try:
+            await test(node)
+        finally:
+            await node.shares.stop()
+
+    run(main, folder, group_share_min_record_lock_duration_ms="1000")
+
+
+def key_of(node: ShareNode, index: int = 0) -> ShareKey:
+    return ShareKey(GROUP, node.image.topics["orders"].id, index)
+
+
+async def opened(node: ShareNode, name: str, **fields: int) -> ShareMember:
+    member = ShareMember(node, name)
+    await member.fetch(0, records=0, **fields)
+    return member
