@@ -7,7 +7,7 @@ import typer
 from ottla.cli.serve import pairs
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
-from ottla.storage.meta import DirectoryMeta, read_meta, refuse_foreign, uuid_from_text, write_meta
+from ottla.storage.meta import LOCK, DirectoryMeta, read_meta, refuse_foreign, uuid_from_text, write_meta
 from ottla.system import Disk, System, uuid_text
 
 __all__ = ["HELP", "format_directories", "random_uuid"]
@@ -23,7 +23,7 @@ examples:
   ottla format --config server.properties --cluster-id $(ottla random-uuid)
 """
 
-HARMLESS = {"lost+found"}  # a fresh file system has it
+HARMLESS = {"lost+found", LOCK}  # of a fresh file system; of a broker that was told to format first
 
 
 def random_uuid() -> None:

@@ -25,7 +25,6 @@ class Addresses(NamedTuple):
     advertised: tuple[Endpoint, ...]
     controller_listeners: tuple[Endpoint, ...]
     voters: tuple[Voter, ...]
-    bootstrap_servers: tuple[tuple[str, int], ...]
 
 
 def addresses(
@@ -49,12 +48,18 @@ def addresses(
     told = read("advertised.listeners", parse_listeners, protocols, share_ports=True)
     clients = tuple(endpoint for endpoint in listeners if endpoint.name not in controllers)
     told = tuple(endpoint for endpoint in told if endpoint.name not in controllers)
+    voters = read("controller.quorum.voters", parse_voters)
+    servers = read("controller.quorum.bootstrap.servers", parse_servers)
+    if len(servers) > 1 and not voters:  # each of them would begin a fleet of its own
+        raise Refusal(
+            "controller.quorum.bootstrap.servers names several nodes, but not who of them votes; "
+            "set controller.quorum.voters=id@host:port,… too, the same on every node"
+        )
     return Addresses(
         listeners=clients,
         advertised=_advertised(clients, told, hostname),
         controller_listeners=tuple(endpoint for endpoint in listeners if endpoint.name in controllers),
-        voters=read("controller.quorum.voters", parse_voters),
-        bootstrap_servers=read("controller.quorum.bootstrap.servers", parse_servers),
+        voters=voters,
     )
 
 

@@ -28,7 +28,6 @@ class BrokerConfig:
     advertised: tuple[Endpoint, ...]  # what clients are told; port 0 stands for the port that was bound
     controller_listeners: tuple[Endpoint, ...]
     voters: tuple[Voter, ...]
-    bootstrap_servers: tuple[tuple[str, int], ...]
     log_dirs: tuple[str, ...]
 
     def __getitem__(self, name: str) -> Any:
@@ -93,7 +92,6 @@ def configure(given: Mapping[str, str], sources: Mapping[str, str], *, hostname:
         advertised=places.advertised,
         controller_listeners=places.controller_listeners,
         voters=places.voters,
-        bootstrap_servers=places.bootstrap_servers,
     )
 
 

@@ -38,7 +38,7 @@ class Foundation:
         self.directories.identify(cluster_id=self.cluster_id, node_id=config.node_id)
 
     def _new_cluster_id(self, system: System) -> str:
-        if len(self._config.voters) > 1 or self._config.bootstrap_servers:
+        if len(self._config.voters) > 1:
             raise Refusal(
                 "the data directory is empty and the fleet has several voters: "
                 "run `ottla format --cluster-id ID` with the same id on every node, or set cluster.id"

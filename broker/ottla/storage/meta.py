@@ -13,7 +13,16 @@ from ottla.config.properties import parse_properties
 from ottla.errors import Refusal
 from ottla.system import Disk, Lock, uuid_text
 
-__all__ = ["METADATA_FOLDER", "DirectoryMeta", "lock", "read_meta", "read_topic_id", "write_meta", "write_topic_id"]
+__all__ = [
+    "LOCK",
+    "METADATA_FOLDER",
+    "DirectoryMeta",
+    "lock",
+    "read_meta",
+    "read_topic_id",
+    "write_meta",
+    "write_topic_id",
+]
 
 META = "meta.properties"
 PARTITION_META = "partition.metadata"

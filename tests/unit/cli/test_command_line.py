@@ -121,6 +121,13 @@ def test_format_takes_a_cluster_id_and_refuses_a_second_time(tmp_path):
     assert "belongs to cluster MkU3OEVBNTcwNTJENDM2Qk" in said(*other)
 
 
+def test_a_broker_that_asks_for_format_leaves_nothing_in_its_way(tmp_path):
+    words = ["--data-dir", str(tmp_path), "--set", "node.id=1", "--set", "controller.quorum.voters=1@a:1,2@b:1"]
+    serve = subprocess.run([sys.executable, "-m", "ottla", "serve", *words], capture_output=True, text=True)
+    assert serve.returncode == 1 and "run `ottla format --cluster-id ID`" in serve.stderr
+    assert ottla("format", *words).returncode == 0
+
+
 def test_format_leaves_a_foreign_directory_alone(tmp_path):
     (tmp_path / "holiday.jpg").write_text("")
     fresh = tmp_path.parent / f"{tmp_path.name}-fresh"
