@@ -1,11 +1,14 @@
-"""Does the simulation find what it is there for? Single-line sabotages of the broker, and the histories each survives.
+"""Do the tests find what they are there for? Single-line sabotages of the broker, and what finds each.
 
-    python -m sim.mutations [--histories 300] [NAME …]        the table; exit code 1 when one survives them all
+    python -m sim.mutations [--histories 300] [NAME …]        the table; exit code 1 when one survives everything
 
-Every sabotage is made in a copy of the package; the tree itself is not touched.
+First simulated histories, then, for what takes a rarer chain of faults than they meet, the unit tests of the sabotaged
+folder. Every sabotage is made in a copy of the package; the tree itself is not touched.
 """
 
 import argparse
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -309,8 +312,8 @@ MUTATIONS = (
 )
 
 
-def survived(mutation: Mutation, histories: int, first_seed: int) -> str:
-    """What happened: the history that found it, or that none did."""
+def outcome(mutation: Mutation, histories: int, first_seed: int) -> str:
+    """What found it, or that nothing did."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "ottla"
         shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -319,9 +322,19 @@ def survived(mutation: Mutation, histories: int, first_seed: int) -> str:
         assert text.count(mutation.line) == 1, f"{mutation.name}: {text.count(mutation.line)} times in {mutation.file}"
         target.write_text(text.replace(mutation.line, mutation.sabotaged))
         program = [sys.executable, "-c", PROBE, folder, str(first_seed), str(histories), mutation.world]
-        return subprocess.run(program, capture_output=True, text=True, check=True).stdout.strip()
+        found = subprocess.run(program, capture_output=True, text=True, check=True).stdout.strip()
+        return found or by_unit_tests(mutation, folder) or SURVIVED
 
 
+def by_unit_tests(mutation: Mutation, folder: str) -> str | None:
+    tests = Path(__file__).parents[1] / "unit" / Path(mutation.file).parts[0]
+    program = [sys.executable, "-m", "pytest", str(tests), "-x", "-q", "--tb=no", "-n", "2"]
+    done = subprocess.run(program, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": folder})
+    failed = re.search(r"^FAILED \S*?(\w+\.py::\S+)", done.stdout, re.MULTILINE)
+    return f"found by {failed[1]}" if failed else None
+
+
+SURVIVED = "SURVIVED"
 PROBE = """
 import importlib, logging, sys
 folder, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -337,8 +350,6 @@ for number in range(count):
     except Exception as found:
         print(f"found by history {number + 1}: {str(found)[:90]}")
         break
-else:
-    print("SURVIVED")
 """
 
 
@@ -351,9 +362,9 @@ def main() -> int:
     chosen = [each for each in MUTATIONS if not options.names or any(part in each.name for part in options.names)]
     outcomes = []
     for mutation in chosen:
-        outcomes.append(survived(mutation, options.histories, options.first_seed))
+        outcomes.append(outcome(mutation, options.histories, options.first_seed))
         print(f"| {mutation.name} | {outcomes[-1]} |", flush=True)
-    return 1 if "SURVIVED" in outcomes else 0
+    return 1 if SURVIVED in outcomes else 0
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from support.replica_hosts import CLUSTER, HostFleet, assert_equal, run
 
 def test_what_does_not_fit_is_refused_on_both_sides_and_nothing_is_cut(tmp_path, caplog, monkeypatch):
     caplog.set_level(logging.INFO, "ottla.replica")
-    damage = {"left": 3}
+    damage = {"left": 4}
     encode = frames.encode
 
     def damaged(frame):
@@ -22,7 +22,9 @@ def test_what_does_not_fit_is_refused_on_both_sides_and_nothing_is_cut(tmp_path,
             damage["left"] -= 1
             entry, batches = frame.entries[0], bytearray(frame.batches[0])
             kind = damage["left"]
-            if kind == 2:
+            if kind == 3:
+                entry = entry._replace(leader_epoch=entry.leader_epoch + 7)  # of another leader
+            elif kind == 2:
                 batches[-1] ^= 1  # CRC
             elif kind == 1:
                 entry = entry._replace(base_offset=entry.base_offset + 3)  # a gap
@@ -38,14 +40,14 @@ def test_what_does_not_fit_is_refused_on_both_sides_and_nothing_is_cut(tmp_path,
         fleet.write(0, 2)
         await fleet.same()
         monkeypatch.setattr(frames, "encode", damaged)
-        damage["left"] = 3
+        damage["left"] = 4
         fleet.write(0, 2)
         assert await fleet.same() == 12
         assert_equal(fleet, 0, 1)
 
     run(test, tmp_path)
     text = caplog.text
-    for reason in ("wrong CRC", "do not fit orders-0", "Unexpected epoch"):
+    for reason in ("batches of epoch 7 at 6", "wrong CRC", "batches of epoch 0 at 9", "Unexpected epoch"):
         assert sum(reason in line for line in text.splitlines()) >= 2, f"{reason} is not told on both sides"
     assert "is cut" not in text
 

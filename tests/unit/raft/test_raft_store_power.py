@@ -1,0 +1,54 @@
+"""What a node has promised outlives a power loss after any step: nothing leaves it before it is on the platter."""
+
+import uuid
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from ottla.raft.messages import Entry, EntryKind, HardState, Member, Snapshot, Voter
+from ottla.raft.store import RaftStore, Stored
+from sim.disk import Platter, SimDisk
+
+SEED = (Voter(1, uuid.UUID(int=1), "localhost:9190"),)
+VOTED = HardState(2, Member(2, uuid.UUID(int=5)), SEED)
+FILE_BYTES_MAX = 200  # a few entries: files roll on the way
+SEEDS = range(20)
+
+
+def entry(index: int, term: int = 1) -> Entry:
+    return Entry(index, term, EntryKind.DATA, f"entry {index}.{term}".encode())
+
+
+STEPS: tuple[Callable[[RaftStore], None], ...] = (
+    lambda store: store.persist(None, None, [entry(1), entry(2)]),
+    lambda store: store.persist(VOTED, None, []),
+    lambda store: store.persist(None, None, [entry(index) for index in range(3, 20)]),
+    lambda store: store.persist(None, None, [entry(12, 2), entry(13, 2)]),
+    lambda store: store.save_snapshot(Snapshot(10, 1, SEED, b"ten")),
+    lambda store: store.drop_before(8),
+    lambda store: store.persist(None, None, [entry(14, 2)]),
+    lambda store: store.persist(None, Snapshot(30, 2, SEED, b"thirty"), []),
+    lambda store: store.persist(None, None, [entry(31, 2)]),
+)
+
+
+def opened(platter: Platter) -> tuple[RaftStore, Stored]:
+    disk = SimDisk(platter, now_ms=lambda: 0, on_crash=lambda: None)
+    store = RaftStore(disk, "/data", file_bytes_max=FILE_BYTES_MAX)
+    return store, store.load(SEED)
+
+
+def after(steps: int, platter: Platter, *, power_loss: bool) -> Stored:
+    store, _ = opened(platter)
+    for step in STEPS[:steps]:
+        step(store)
+    if power_loss:
+        platter.lose_power()
+    return opened(platter)[1]
+
+
+@pytest.mark.parametrize("steps", range(len(STEPS) + 1))
+def test_promises_outlive_a_power_loss(steps: int) -> None:
+    expected = after(steps, Platter(Random(0)), power_loss=False)
+    for seed in SEEDS:
+        assert after(steps, Platter(Random(seed)), power_loss=True) == expected, f"seed {seed}"
