@@ -1,0 +1,40 @@
+"""A shard of groups while its log is read: what is decided meanwhile is not forgotten."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from ottla.coordination.writing import WriteRules
+from ottla.group.classic import Rules
+from ottla.group.offset_records import CommittedOffset
+from ottla.group.shard import Shard
+from ottla.system import RealClock
+
+PRODUCER, OFFSET = 9, 41
+
+
+def loading_shard() -> Shard:
+    return Shard(
+        cast(Any, SimpleNamespace(leader_epoch=0)),
+        clock=RealClock(),
+        rules=Rules(new_id=str, wall_ms=lambda: 0),
+        write_rules=WriteRules(),
+        consumer_rules=cast(Any, lambda shard: None),
+        share_rules=cast(Any, lambda shard: None),
+    )
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_that_ends_while_its_offsets_are_read(commit: bool) -> None:
+    """Its marker was written behind the end up to which the log is read: only the writer of it can tell."""
+    shard = loading_shard()
+    shard.keep_pending(PRODUCER, "readers", [("t", 0, CommittedOffset(5, -1, "", 0))])
+    shard.decided(PRODUCER, commit=commit, offset=OFFSET)
+    assert "readers" not in shard.offsets, "not before everything is read"
+    shard.loaded()
+    kept = shard.offsets["readers"].get("t", 0) if "readers" in shard.offsets else None
+    assert (kept is not None) == commit
+    if kept is not None:
+        assert kept.offset == 5
+        assert shard.offsets["readers"].written == OFFSET
+    assert not shard.pending.has_group("readers")
