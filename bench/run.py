@@ -10,7 +10,7 @@ from typing import TypeAlias
 from rich.console import Console
 from support.kafka_jars import MissingProgram, kafka_jars
 
-from bench import consume, fleet, groups, latency, memory, produce_java, produce_librdkafka, start, transactions
+from bench import consume, fleet, groups, latency, memory, produce_java, produce_librdkafka, share, start, transactions
 from bench.context import Context
 from bench.report import print_last_line, print_table, write_json
 from bench.rows import Reading, make_rows
@@ -26,6 +26,7 @@ WORKLOADS: dict[str, Workload] = {
     "fleet": fleet.run,
     "groups": groups.run,
     "transactions": transactions.run,
+    "share": share.run,
 }
 PEER_NAMES = ("kafka", "ottla")
 ROUNDS = 3
