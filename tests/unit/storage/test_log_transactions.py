@@ -9,6 +9,7 @@ from ottla.storage import aborted_index
 from ottla.storage.aborted_index import AbortedIndex, AbortedTransaction
 from ottla.storage.retention import advance_start
 from ottla.wire.batch import iterate
+from ottla.wire.markers import Marker
 from support.logs import T0, append_verified, end_transaction, fill, make_batch, open_log, read_some
 
 
@@ -266,6 +267,20 @@ def test_markers_of_the_past_are_refused(tmp_path, marker, code):
         end_transaction(log, commit=False, **marker)
     assert refused.value.code == code
     assert log.last_stable_offset == 3 and log.end_offset == 5
+
+
+def test_a_marker_that_was_sent_for_an_earlier_transaction_is_late(tmp_path):
+    """With an epoch for each transaction (KIP-890): the marker of epoch 4 ends what was written in epoch 3."""
+    log = open_log(tmp_path)
+    write(log, epoch=3)
+    ending = Marker(producer_id=9, epoch=4, coordinator_epoch=0, commit=True)
+    log.producers.refuse_late(ending)
+    end_transaction(log, commit=True, producer_epoch=4)
+    log.producers.refuse_late(ending)  # again, while nothing is open: no harm
+    write(log, epoch=4)
+    with pytest.raises(KafkaError) as refused:
+        log.producers.refuse_late(ending)
+    assert refused.value.code is Code.invalid_producer_epoch
 
 
 def test_an_open_transaction_outlives_the_expiry_of_producers(tmp_path):
