@@ -6,6 +6,7 @@ The real ones are here; a simulator passes its own. Code below `net` and `rpc` u
 
 import asyncio
 import contextlib
+import ctypes
 import fcntl
 import os
 import shutil
@@ -19,7 +20,7 @@ from typing import Protocol, TypeVar
 
 from ottla import rooms
 
-__all__ = ["Buffer", "Clock", "Disk", "File", "Lock", "RealClock", "RealDisk", "System", "Threads"]
+__all__ = ["Buffer", "Clock", "Disk", "File", "Lock", "Part", "RealClock", "RealDisk", "Region", "System", "Threads"]
 
 Buffer = bytes | bytearray | memoryview
 T = TypeVar("T")
@@ -50,6 +51,25 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
     def sync(self) -> None: ...
     def close(self) -> None: ...
+
+
+class Region(Protocol):
+    """Part of an open file, to be read when it is sent. Reading may raise OSError."""
+
+    def __len__(self) -> int: ...
+    def read_now(self, offset: int, size: int) -> Buffer | None:
+        """None when the disk would have to be asked; fewer bytes when the file has become shorter."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """The same, with the disk. May block."""
+
+    @property
+    def failed(self) -> Callable[[OSError], object]:
+        """To be called when reading raised: whoever owns the file takes it out of use."""
+
+
+Part = Buffer | Region
+"""Of an answer."""
 
 
 class Lock(Protocol):
@@ -256,6 +276,12 @@ class System:
             candidate = uuid.UUID(int=self.random.getrandbits(128), version=4)
             if not uuid_text(candidate).startswith("-"):
                 return candidate
+
+
+def give_free_memory_back() -> None:
+    """What the allocator keeps of memory that nobody uses goes back to the system. Blocking, for milliseconds."""
+    with contextlib.suppress(OSError, AttributeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def uuid_text(value: uuid.UUID) -> str:

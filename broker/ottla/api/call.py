@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ottla.errors import KafkaError
-from ottla.system import Buffer
+from ottla.system import Part
 
 if TYPE_CHECKING:
     from ottla.api.allowances import Allowance, Allowances
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Call", "Deferred", "Services"]
 
-Answer = list[Buffer] | None
-"""The parts of a response frame, ready to be sent; None when the protocol wants no answer."""
+Answer = list[Part] | None
+"""The parts of a response frame, some perhaps to be read when they are sent; None when the protocol wants no answer."""
 
 RESPONSE_HEADER = struct.Struct(">ii")
 
@@ -120,6 +120,7 @@ class Call:
         "correlation_id",
         "farewells",
         "host",
+        "kept_bytes",
         "listener",
         "node",
         "request_bytes",
@@ -153,6 +154,8 @@ class Call:
         """What is to be done when the client's connection ends; None where there is no connection."""
         self.allowance: Allowance | None = None
         self.throttle_ms = 0
+        self.kept_bytes = 0
+        """Of the request, that the handler copied to have them until the answer: counted until then."""
 
     def reply(self, **fields: Any) -> Answer:
         """The response in this call's version from keyword fields, as wire.writer describes."""
@@ -170,7 +173,7 @@ class Call:
         self.throttle_ms = max(self.throttle_ms, throttle_ms)
         return self.throttle_ms
 
-    def frame(self, parts: Sequence[Buffer]) -> Answer:
+    def frame(self, parts: Sequence[Part]) -> Answer:
         """The response frame around an encoded body."""
         flexible = self.api.flexible_response_header(self.version)
         size = 4 + flexible + sum(map(len, parts))

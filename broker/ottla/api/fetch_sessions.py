@@ -1,7 +1,8 @@
 """Incremental fetch sessions (KIP-227): the broker remembers what a consumer reads, requests and answers carry changes.
 
 No I/O; the clock is an argument. A session belongs to one consumer connection's stream of fetches and expires by being
-pushed out: the cache holds `sessions_max`, and a session idle for `EVICTION_SECONDS` gives way to a new one.
+pushed out: the cache holds `sessions_max` with `PARTITIONS_MAX` partitions in all, and a session idle for
+`EVICTION_SECONDS` gives way to a new one. A consumer that gets none names all its partitions in every request.
 """
 
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from ottla.errors import Code, KafkaError
 __all__ = ["FetchSessions", "Session", "Wanted"]
 
 EVICTION_SECONDS = 120.0
+PARTITIONS_MAX = 200_000  # some 50 MB
 SESSIONLESS = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -68,6 +70,7 @@ class FetchSessions:
         self._sessions_max = sessions_max
         self._random = random
         self._sessions: dict[int, Session] = {}
+        self._partitions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -84,24 +87,32 @@ class FetchSessions:
     ) -> Session:
         """The session this request continues, starts or does without (id 0). Raises the session errors of KIP-227."""
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(session_id, None)
+            self._forget(session_id)
             return self._new(self._free_id(now) if epoch == INITIAL_EPOCH else SESSIONLESS, wanted, uses_ids, now)
         session = self._known(session_id, epoch, uses_ids)
+        self._partitions -= len(session.wanted)
         session.change(wanted, forgotten)
+        self._partitions += len(session.wanted)
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         session.incremental = True
         session.used_at = now
         return session
 
     def _new(self, session_id: int, wanted: Iterable[Wanted], uses_ids: bool, now: float) -> Session:
-        """One that wants nothing is not kept."""
+        """One that wants nothing, or more than there is room for, is not kept."""
         session = Session(session_id, uses_ids, used_at=now)
         session.wanted = {(w.topic, w.index): w for w in wanted}
-        if session.id and session.wanted:
+        if session.id and session.wanted and self._partitions + len(session.wanted) <= PARTITIONS_MAX:
             self._sessions[session.id] = session
+            self._partitions += len(session.wanted)
         else:
             session.id = SESSIONLESS
         return session
+
+    def _forget(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions -= len(session.wanted)
 
     def _known(self, session_id: int, epoch: int, uses_ids: bool) -> Session:
         session = self._sessions.get(session_id)
@@ -125,5 +136,5 @@ class FetchSessions:
         oldest = min(self._sessions.values(), key=lambda session: session.used_at, default=None)
         if oldest is None or now - oldest.used_at < EVICTION_SECONDS:
             return False
-        del self._sessions[oldest.id]
+        self._forget(oldest.id)
         return True

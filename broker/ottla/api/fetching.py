@@ -1,4 +1,7 @@
-"""The reading part of Fetch: what to read from which partition, within limits, and waiting for more."""
+"""The finding part of Fetch: what of which partition goes into the answer, within limits, and waiting for more.
+
+Records are only located here; the connection reads them when the client takes them.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -11,14 +14,14 @@ from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
 from ottla.replica.nearest import LEADER, nearest
 from ottla.replica.partition import Partition
-from ottla.storage.log import Slice
+from ottla.storage.log import Located
 from ottla.wire.fetch_response import Fetched
 
 __all__ = ["DelayedFetch", "Plan", "Reading"]
 
 
 class Span(TypedDict):
-    """The arguments of Partition.read."""
+    """The arguments of Partition.locate."""
 
     start: int
     end: int
@@ -96,7 +99,7 @@ class Plan:
             fetched = self._prepare(partition, wanted)
             span = self._span(partition, wanted, reading)
             if span is not None and fetched.diverging is None and fetched.preferred_read_replica == LEADER:
-                found = partition.read_slice(**span)
+                found = partition.locate(**span)
                 if found is None:
                     reading.cold = True
                 else:
@@ -112,16 +115,17 @@ class Plan:
             fetched = self._prepare(partition, wanted)
             span = self._span(partition, wanted, reading)
             if span is not None:
-                self._fill(fetched, await partition.read_slice_cold(**span), reading)
+                self._fill(fetched, await partition.locate_cold(**span), reading)
         except KafkaError as error:
             fetched = self._failure(wanted, error)
         return fetched
 
-    def _fill(self, fetched: Fetched, found: Slice, reading: Reading) -> None:
-        fetched.records = found.data
+    def _fill(self, fetched: Fetched, found: Located, reading: Reading) -> None:
+        if found.region is not None:
+            fetched.records = found.region
+            reading.size_bytes += len(found.region)
         if self._read_committed:
             fetched.aborted = found.aborted
-        reading.size_bytes += len(found.data)
 
     def _prepare(self, partition: Partition, wanted: Wanted) -> Fetched:
         """The answer without records: offsets, and the checks of epochs and range."""

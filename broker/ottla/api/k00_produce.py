@@ -24,7 +24,7 @@ ACKS = (ACKS_ALL, 0, 1)
 ADMIN_CLIENT = "__admin_client"  # by this client id Kafka knows tools that may write to internal topics
 
 
-@api(key=0, versions=(3, 13), advertised_from=0)
+@api(key=0, versions=(3, 13), advertised_from=0, pipelined=True)
 def produce(request: Any, call: Call) -> Answer | Deferred:
     uncommitted = Uncommitted(request, call)
     for topic in request.topic_data:

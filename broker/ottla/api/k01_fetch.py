@@ -116,7 +116,7 @@ def _throttle_ms(reading: Reading, call: Call) -> int:
 
 def _is_news(wanted: Wanted, fetched: Fetched) -> bool:
     return bool(
-        fetched.records
+        len(fetched.records)
         or fetched.error_code
         or wanted.told_error
         or fetched.diverging

@@ -22,7 +22,7 @@ NONE, UNKNOWN, TOO_LARGE = (
 Results = list[tuple[str, list[tuple[int, int]]]]
 
 
-@api(key=8, versions=(2, 9), readers={8: read_flexible, 9: read_flexible})
+@api(key=8, versions=(2, 9), readers={8: read_flexible, 9: read_flexible}, pipelined=True)
 def offset_commit(request: Any, call: Call) -> Answer | Deferred:
     asked = request if isinstance(request, CommitRequest) else _plain(request)
     entries, records, results = _sorted_out(asked, call)

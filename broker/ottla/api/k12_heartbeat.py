@@ -10,7 +10,7 @@ from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 
 
-@api(key=12, versions=(0, 4))
+@api(key=12, versions=(0, 4), pipelined=True)
 def heartbeat(request: Any, call: Call) -> Answer:
     shard = call.node.groups.shard_for_members(request.group_id)
     group = shard.groups.get(request.group_id)

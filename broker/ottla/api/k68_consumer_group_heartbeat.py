@@ -14,7 +14,7 @@ from ottla.group.consumer_joining import group_for
 from ottla.group.entries import by_topic, partitions_of
 
 
-@api(key=68, versions=(0, 1))
+@api(key=68, versions=(0, 1), pipelined=True)
 async def consumer_group_heartbeat(request: Any, call: Call) -> Answer:
     check_served(call)
     asked = _request(request, call)

@@ -24,6 +24,7 @@ from ottla.share.fetching import Delivered, Limits, ShareFetching
 from ottla.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
 
 NOTHING = Delivered()
+SIZE_BYTES_MAX = 8 << 20  # of one answer, which is made in memory: what is locked must be there when it is sent
 
 
 @api(key=78, versions=(1, 1))
@@ -71,7 +72,7 @@ async def _fetch(request: Any, session: ShareSession, acknowledging: Acknowledgi
 
 def _limits(request: Any, call: Call) -> Limits:
     """Not more at once than a quota could bear; otherwise it could never be answered."""
-    size: int = min(request.max_bytes, call.node.config["fetch.max.bytes"])
+    size: int = min(request.max_bytes, call.node.config["fetch.max.bytes"], SIZE_BYTES_MAX)
     meter = call.allowance.fetch if call.allowance is not None else None
     if meter is not None:
         size = min(size, max(meter.window_bytes, 1))

@@ -35,8 +35,10 @@ class Api:
         advertised_from: int,
         handler: Handler,
         readers: Mapping[int, Read],
+        pipelined: bool,
     ) -> None:
         self.key = key
+        self.pipelined = pipelined
         self.version_min, self.version_max = versions
         self.advertised_from = advertised_from
         self.handler = handler
@@ -84,13 +86,18 @@ def api(
     versions: tuple[int, int],
     advertised_from: int | None = None,
     readers: Mapping[int, Read] = MappingProxyType({}),
+    pipelined: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Register a handler for all `versions` of one API. `readers` are hand-made ones, by version."""
+    """Register a handler for all `versions` of one API. `readers` are hand-made ones, by version.
+
+    `pipelined`: it is begun while earlier requests of its connection are under way; its answers are small. All others
+    wait until the client has taken what it asked for before, as every request does in Kafka.
+    """
 
     def register(handler: Handler) -> Handler:
         assert key not in APIS, f"API {key} registered twice"
         since = versions[0] if advertised_from is None else advertised_from
-        APIS[key] = Api(key, versions, since, handler, readers)
+        APIS[key] = Api(key, versions, since, handler, readers, pipelined)
         return handler
 
     return register

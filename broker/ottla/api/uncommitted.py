@@ -76,6 +76,7 @@ class Uncommitted(Deferred):
     def wait(self, batch: Batch, outcome: Outcome) -> None:
         """For `append_prepared`."""
         batch.data = bytes(batch.data)  # the frame is gone when we come back
+        self.call.kept_bytes += len(batch.data)
         self._waiting.append(outcome)
 
     def _settle(self, outcome: Outcome, code: int) -> None:

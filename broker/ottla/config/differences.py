@@ -19,6 +19,8 @@ ADDED = {
     "cluster.id": "the fleet's id may stand in the file, so that empty directories format themselves",
     "ottla.grpc.port": "nodes talk gRPC to each other",
     "ottla.health.port": "Kubernetes probes over HTTP",
+    "ottla.answers.max.bytes": "answers that nobody reads must not take a broker's memory",
+    "ottla.request.elements.max": "a request of a few megabytes must not occupy a broker for seconds",
     "ottla.open.files.max": "segment files are opened when they are needed",
     "leader.replication.throttled.rate": "Kafka has it too, outside its table",
     "follower.replication.throttled.rate": "Kafka has it too, outside its table",

@@ -1,7 +1,8 @@
 """One client connection: frames in, handlers called in order, answers out in order, pressure passed on both ways.
 
-Requests are handled in the order they arrive. An answer that is ready waits for those before it. Reading stops while a
-client leaves its answers unread or has too many requests under way.
+Requests are handled in the order they arrive. An answer that is ready waits for those before it. A request whose answer
+may be large is begun when the client has taken all answers before it; reading stops meanwhile, as it does while too
+many requests are under way or their bytes have to wait for memory.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import logging
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ottla.api.call import Answer, Call, Deferred, Services
@@ -16,10 +18,13 @@ from ottla.api.measuring import measured
 from ottla.api.registry import APIS, Api
 from ottla.errors import Code, KafkaError
 from ottla.net.admission import Admission
-from ottla.wire.frames import FrameBuffer
+from ottla.net.memory import AnswerMemory, RequestMemory
+from ottla.net.outbox import Outbox
+from ottla.net.turns import Turns
+from ottla.wire.frames import FrameBuffer, ReceiveBuffers
 from ottla.wire.reader import Malformed, read_uvarint
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "Shared"]
 
 log = logging.getLogger("ottla.net")
 
@@ -27,67 +32,98 @@ REQUEST_HEADER = struct.Struct(">hhih")
 API_VERSIONS = 18
 WAITING = object()
 PENDING_ANSWERS_MAX = 100
-HELD_BYTES_MAX = 1024 * 1024
-WRITE_BUFFER_BYTES_MAX = 1024 * 1024
+HELD_BYTES_MAX = 1024 * 1024  # of answers that are ready and wait for those before them
+KEPT_BYTES_MAX = 4 * 1024 * 1024  # of requests that handlers keep until they are answered
+RESERVED_BYTES_MIN = 16 * 1024  # a smaller frame that is under way is not worth counting
+HEADER_TAGS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the connections of a node have in common."""
+
+    services: Services
+    admission: Admission
+    requests: RequestMemory
+    answers: AnswerMemory
+    buffers: ReceiveBuffers = field(default_factory=ReceiveBuffers)
+    turns: Turns = field(default_factory=Turns)
 
 
 class Slot:
     """The place of one answer in the order of answers."""
 
-    __slots__ = ("answer",)
+    __slots__ = ("answer", "kept_bytes")
 
     def __init__(self) -> None:
         self.answer: Any = WAITING
+        self.kept_bytes = 0  # of the request, by its handler
 
 
 class Connection(asyncio.BufferedProtocol):
     def __init__(
         self,
-        services: Services,
+        shared: Shared,
         listener: str,
         *,
         frame_bytes_max: int,
         open_connections: "set[Connection]",
-        admission: Admission,
     ) -> None:
-        self._services = services
+        self._services = shared.services
         self._listener = listener
-        self._frames = FrameBuffer(frame_bytes_max=frame_bytes_max)
+        self._frames = FrameBuffer(frame_bytes_max=frame_bytes_max, buffers=shared.buffers)
         self._open_connections = open_connections
-        self._admission = admission
+        self._shared = shared
         self._slots: deque[Slot] = deque()
         self._tasks: set[asyncio.Future[Answer] | Deferred] = set()
-        self._held_bytes = 0  # of answers that are ready and not handed to the transport
+        self._held_bytes = 0  # of answers that are ready and wait for those before them
+        self._kept_bytes = 0  # of requests, by handlers that are not done
+        self._reserved_bytes = 0  # for the frame that is under way
+        self._starved = False  # the frame under way waits for memory
+        self._postponed = False  # the next request waits until all answers are taken
         self._reading = True
-        self._writable = True
         self._host = "?"
         self._user = "ANONYMOUS"
-        self._allowances = services.allowances
+        self._allowances = self._services.allowances
         self._muted: asyncio.TimerHandle | None = None  # until a quota allows the next request
         self._farewells: dict[object, Callable[[], None]] = {}
         self.idle_since = 0.0
+        self.received_bytes = 0
 
     # transport → connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
+        self._outbox = Outbox(
+            self._transport,
+            threads=self._services.system.threads,
+            memory=self._shared.answers,
+            turns=self._shared.turns,
+            drained=self._handle_frames,
+            failed=self._abort,
+        )
         peer = self._transport.get_extra_info("peername")
         self._host = peer[0] if peer else "?"
         self._open_connections.add(self)
         self.idle_since = self._services.system.clock.monotonic()
-        if reason := self._admission.enter(self._host):
+        if reason := self._shared.admission.enter(self._host):
             self.close(reason)
         elif pause_ms := self._allowances.connection_pause_ms(self._host):
             self._mute(pause_ms)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._open_connections.discard(self)
-        self._admission.leave(self._host)
+        self._shared.admission.leave(self._host)
+        if error is not None:
+            log.info("connection from %s on %s lost: %s", self._host, self._listener, error)
         if self._muted is not None:
             self._muted.cancel()
+        self._outbox.close()
+        self._frames.close()
+        self._give_memory_back()
         for task in self._tasks:
             task.cancel()
+        self._tasks.clear()
         self._slots.clear()
         for farewell in self._farewells.values():
             farewell()
@@ -96,6 +132,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._frames.room()
 
     def buffer_updated(self, count: int) -> None:
+        self.received_bytes += count
         self._frames.received(count)
         self._handle_frames()
 
@@ -105,35 +142,83 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def pause_writing(self) -> None:
-        self._writable = False
+        self._outbox.paused()
         self._set_reading()
 
     def resume_writing(self) -> None:
-        self._writable = True
-        self._handle_frames()
+        self._outbox.resumed()
 
     # requests
 
     def _handle_frames(self) -> None:
         """Handle what has arrived, as long as the client also takes its answers."""
+        self._postponed = False
+        frames = self._frames
         try:
-            while self._accepting and (frame := self._frames.next_frame()) is not None:
+            while self._accepting and (frame := frames.next_frame()) is not None:
+                if not self._may_begin(frame):
+                    frames.put_back(frame)
+                    self._postponed = True
+                    break
                 self._handle(frame)
         except Malformed as error:
             self.close(f"bad request: {error}")
             return
+        frames.settle()
+        self._reserve()
         self._flush()
         self._set_reading()
 
     @property
     def _accepting(self) -> bool:
         return (
-            self._writable
-            and self._muted is None
+            self._muted is None
+            and not self._postponed
+            and not self._starved
+            and self._outbox.is_writable
             and self._held_bytes < HELD_BYTES_MAX
+            and self._kept_bytes < KEPT_BYTES_MAX
             and len(self._slots) < PENDING_ANSWERS_MAX
             and not self._transport.is_closing()
         )
+
+    def _may_begin(self, frame: memoryview) -> bool:
+        """Whether the client has taken all its answers, or this one need not wait for that. Nor does what is malformed."""
+        if not self._slots and self._outbox.is_empty:
+            return True
+        api = APIS.get(int.from_bytes(frame[:2], "big"))
+        if api is None or api.pipelined:
+            return True
+        self._flush()
+        return not self._slots and self._outbox.is_empty
+
+    def _reserve(self) -> None:
+        """Memory for the frame that is under way, before more of it is read; what is whole is handled soon."""
+        wanted = self._frames.begun_bytes
+        if wanted and wanted <= self._frames.unread_bytes:
+            return
+        if wanted <= RESERVED_BYTES_MIN:
+            wanted = 0
+        if wanted == self._reserved_bytes or self._starved:
+            return
+        requests = self._shared.requests
+        if self._reserved_bytes:
+            requests.release(self._reserved_bytes, self)
+            self._reserved_bytes = 0
+        if wanted:
+            self._starved = not requests.reserve(wanted, self, lambda: self._memory_came(wanted))
+            self._reserved_bytes = 0 if self._starved else wanted
+
+    def _memory_came(self, size: int) -> None:
+        self._starved = False
+        self._reserved_bytes = size
+        asyncio.get_running_loop().call_soon(self._handle_frames)
+
+    def _give_memory_back(self) -> None:
+        requests = self._shared.requests
+        requests.forget(self)
+        requests.release(self._reserved_bytes + self._kept_bytes, self)
+        self._reserved_bytes = self._kept_bytes = 0
 
     def _set_reading(self) -> None:
         if self._transport.is_closing() or self._reading == self._accepting:
@@ -214,6 +299,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _defer(self, slot: Slot, call: Call, deferred: Deferred) -> None:
         self._tasks.add(deferred)
+        if call.kept_bytes:
+            slot.kept_bytes = call.kept_bytes
+            self._kept_bytes += call.kept_bytes
+            self._shared.requests.keep(call.kept_bytes)
         deferred.deliver_to(lambda: self._made(slot, call, deferred))
 
     def _made(self, slot: Slot, call: Call, deferred: Deferred) -> None:
@@ -225,12 +314,22 @@ class Connection(asyncio.BufferedProtocol):
             answer = deferred.make()
         except Exception as error:
             answer = self._failed(call, error)
+        if slot.kept_bytes:
+            self._kept_bytes -= slot.kept_bytes
+            self._shared.requests.release(slot.kept_bytes)
         self._fill(slot, answer)
         if call.throttle_ms:
             self._mute(call.throttle_ms)
         self._flush()
-        if not self._reading and self._accepting:
+        if self._may_go_on:
             asyncio.get_running_loop().call_soon(self._handle_frames)
+
+    @property
+    def _may_go_on(self) -> bool:
+        """Reading had stopped, and whatever it stopped for may be over."""
+        if self._postponed:
+            return not self._slots and self._outbox.is_empty
+        return not self._reading and self._accepting
 
     def _await(self, slot: Slot, call: Call, result: Awaitable[Answer]) -> None:
         task = asyncio.ensure_future(result)
@@ -246,7 +345,7 @@ class Connection(asyncio.BufferedProtocol):
         self._flush()
         if call.throttle_ms:
             self._mute(call.throttle_ms)
-        if not self._reading and self._accepting:
+        if self._may_go_on:
             self._handle_frames()
 
     def _failed(self, call: Call, error: BaseException) -> Answer:
@@ -283,7 +382,7 @@ class Connection(asyncio.BufferedProtocol):
                 parts += answer
         if parts:
             self._held_bytes -= sum(map(len, parts))
-            self._transport.writelines(parts)
+            self._outbox.send(parts)
         self.idle_since = self._services.system.clock.monotonic()
 
     def close(self, reason: str, *, quiet: bool = False) -> None:
@@ -291,7 +390,15 @@ class Connection(asyncio.BufferedProtocol):
             level = logging.DEBUG if quiet else logging.WARNING
             log.log(level, "connection from %s on %s closed: %s", self._host, self._listener, reason)
             self._flush()
-            self._transport.close()
+            if self._outbox.is_empty:
+                self._transport.close()
+            else:  # the client takes nothing, so that an orderly end would wait for ever
+                self._transport.abort()
+
+    def _abort(self, reason: str) -> None:
+        if not self._transport.is_closing():
+            log.warning("connection from %s on %s closed: %s", self._host, self._listener, reason)
+            self._transport.abort()
 
     def close_if_idle_since(self, deadline: float) -> None:
         if self.idle_since < deadline and not self._slots:
@@ -300,6 +407,8 @@ class Connection(asyncio.BufferedProtocol):
 
 def skip_tags(frame: memoryview, position: int) -> int:
     count, position = read_uvarint(frame, position)
+    if count > HEADER_TAGS_MAX:
+        raise Malformed(f"{count} tagged fields in the header, at most {HEADER_TAGS_MAX} are read")
     for _ in range(count):
         _, position = read_uvarint(frame, position)
         size, position = read_uvarint(frame, position)

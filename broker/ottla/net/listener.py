@@ -5,13 +5,14 @@ import errno
 import socket
 from collections.abc import Callable
 
-from ottla.api.call import Services
 from ottla.config import BrokerConfig, Endpoint
 from ottla.errors import Refusal
-from ottla.net.admission import Admission
-from ottla.net.connection import Connection
+from ottla.net.connection import Connection, Shared
+from ottla.system import give_free_memory_back
 
 __all__ = ["Listener"]
+
+REAP_SECONDS = 5.0
 
 
 class Listener:
@@ -47,28 +48,30 @@ class Listener:
             if setting in self._config.explicit and self._config[setting] > 0:
                 listening.setsockopt(socket.SOL_SOCKET, option, self._config[setting])
 
-    async def start(self, services: Services, admission: Admission) -> None:
+    async def start(self, shared: Shared) -> None:
         assert self._socket is not None
-        factory = self._factory(services, admission)
-        self._server = await asyncio.get_running_loop().create_server(factory, sock=self._socket)
-        idle_seconds = services.config["connections.max.idle.ms"] / 1000
-        self._reaper = asyncio.ensure_future(self._close_idle(services, idle_seconds))
+        self._server = await asyncio.get_running_loop().create_server(self._factory(shared), sock=self._socket)
+        idle_seconds = shared.services.config["connections.max.idle.ms"] / 1000
+        self._reaper = asyncio.ensure_future(self._reap(shared, idle_seconds))
 
-    def _factory(self, services: Services, admission: Admission) -> Callable[[], Connection]:
+    def _factory(self, shared: Shared) -> Callable[[], Connection]:
         return lambda: Connection(
-            services,
+            shared,
             self.endpoint.name,
             frame_bytes_max=self._config["socket.request.max.bytes"],
             open_connections=self._connections,
-            admission=admission,
         )
 
-    async def _close_idle(self, services: Services, idle_seconds: float) -> None:
+    async def _reap(self, shared: Shared, idle_seconds: float) -> None:
+        """Close connections that are idle, and those that keep others from being served."""
         while True:
-            await asyncio.sleep(min(idle_seconds, 60.0))
-            deadline = services.system.clock.monotonic() - idle_seconds
+            await asyncio.sleep(min(idle_seconds, REAP_SECONDS))
+            now = shared.services.system.clock.monotonic()
+            shared.requests.close_the_slow(now)
+            if shared.answers.was_scarce():
+                shared.services.system.threads.run(give_free_memory_back)
             for connection in list(self._connections):
-                connection.close_if_idle_since(deadline)
+                connection.close_if_idle_since(now - idle_seconds)
 
     async def stop(self) -> None:
         if self._reaper is not None:

@@ -15,7 +15,9 @@ from ottla.metadata.active import Controller
 from ottla.metadata.image import Image
 from ottla.metadata.state import Listener as Advertised
 from ottla.net.admission import Admission
+from ottla.net.connection import Shared
 from ottla.net.listener import Listener
+from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.node.coordinating import Coordinators
 from ottla.node.foundation import Foundation
 from ottla.node.quorum import QuorumPart
@@ -30,6 +32,7 @@ from ottla.system import System
 
 __all__ = ["BrokerPart"]
 
+REQUEST_BYTES_MAX = 32 << 20  # where queued.max.request.bytes does not say
 CLEANER_BYTES_PER_KEY = 200  # of the map from a key's hash to its last offset, as Python keeps it
 DescribeQuorum = Callable[[], Awaitable[QuorumState]]
 
@@ -118,10 +121,20 @@ class BrokerPart:
         services = self._services(
             around, coordinators, cluster_id=cluster_id, describe_quorum=describe_quorum, voters=voters
         )
-        admission = Admission(quorum.settings.broker)
+        shared = self._shared(services, quorum)
         for listener in self._listeners:
-            await listener.start(services, admission)
+            await listener.start(shared)
         return coordinators.asking
+
+    def _shared(self, services: Services, quorum: QuorumPart) -> Shared:
+        """What all connections have in common."""
+        queued_bytes_max: int = self._config["queued.max.request.bytes"]
+        return Shared(
+            services=services,
+            admission=Admission(quorum.settings.broker),
+            requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
+            answers=AnswerMemory(self._config["ottla.answers.max.bytes"], self._system.clock.monotonic),
+        )
 
     def _surroundings(self, quorum: QuorumPart, controller: Controller) -> Surroundings:
         return Surroundings(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ottla.errors import Code, KafkaError
-from ottla.storage.log import Log, Slice
+from ottla.storage.log import Located, Log, Slice
 from ottla.system import System
 
 __all__ = ["Stored"]
@@ -125,6 +125,25 @@ class Stored(ABC):
             )
 
         return await self._in_thread(read)
+
+    def locate(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Located | None:
+        """What `read_slice` would read, to be read when it is sent; None when it must be found with `locate_cold`."""
+        try:
+            found = self.log.locate(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+        except OSError as error:
+            raise self.disk_failed(error) from error
+        if found is not None and found.region is not None:
+            found.region.failed = self._take_offline
+        return found
+
+    async def locate_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Located:
+        def locate() -> Located:
+            return self.log.locate_cold(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+
+        found = await self._in_thread(locate)
+        if found.region is not None:
+            found.region.failed = self._take_offline
+        return found
 
     async def _in_thread(self, read: Callable[[], Found]) -> Found:
         try:

@@ -16,7 +16,7 @@ from ottla.storage.append import Appended
 from ottla.storage.epochs import EPOCHS_FILE, LeaderEpochs
 from ottla.storage.files import FileCache
 from ottla.storage.producers import Producers
-from ottla.storage.read import Slice
+from ottla.storage.read import Located, Slice
 from ottla.storage.segment import Segment
 from ottla.storage.segment_files import sync_path
 from ottla.storage.settings import LogSettings
@@ -25,7 +25,7 @@ from ottla.storage.verification import Ticket
 from ottla.system import Buffer, System
 from ottla.wire.batch import Batch
 
-__all__ = ["Appended", "Log", "Slice", "TimestampOffset"]
+__all__ = ["Appended", "Located", "Log", "Slice", "TimestampOffset"]
 
 INDEXES_KEPT_MAX = 4  # of sealed segments, per log: readers of old data come back to the same few
 
@@ -133,6 +133,13 @@ class Log:
 
     def read_slice_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice:
         return read.read_cold(self, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+
+    def locate(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Located | None:
+        """What `read_slice` would read, to be read when it is sent. None: call `locate_cold` in a thread."""
+        return read.locate(self, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+
+    def locate_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Located:
+        return read.locate_cold(self, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record with this timestamp or a later one. Blocking."""

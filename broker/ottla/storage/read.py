@@ -1,9 +1,13 @@
-"""Reading slices of whole batches. On the loop as long as the pages are in memory, otherwise in a thread."""
+"""Reading slices of whole batches. On the loop as long as the pages are in memory, otherwise in a thread.
 
-from collections.abc import Sequence
+`locate` finds a slice without reading it: the answer to a fetch is read when it is sent.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import Code, KafkaError
+from ottla.storage.files import OpenFile
 from ottla.storage.scan import Reader, scan
 from ottla.storage.segment import Segment
 from ottla.system import Buffer, File
@@ -11,7 +15,7 @@ from ottla.system import Buffer, File
 if TYPE_CHECKING:
     from ottla.storage.log import Log
 
-__all__ = ["Cold", "Slice", "read", "read_cold"]
+__all__ = ["Cold", "FileRegion", "Located", "Slice", "locate", "locate_cold", "read", "read_cold"]
 
 
 class Cold(Exception):
@@ -25,7 +29,46 @@ class Slice(NamedTuple):
     aborted: Sequence[tuple[int, int]]
 
 
-NOTHING = Slice(b"", ())
+class FileRegion:
+    """So many bytes of a segment's file. It holds the file: deletion or compaction of the segment does not matter.
+
+    Its bytes are below the high watermark, so nothing cuts them off but an unclean election; then what is read is short
+    or fails its checksum at the reader, as with Kafka's sendfile.
+    """
+
+    __slots__ = ("_opened", "_position", "_size", "failed")
+
+    def __init__(self, opened: OpenFile, position: int, size: int) -> None:
+        self._opened = opened
+        self._position = position
+        self._size = size
+        self.failed: Callable[[OSError], object] = _ignore
+        """Called by whoever reads it and gets this error."""
+
+    def __len__(self) -> int:
+        return self._size
+
+    def read_now(self, offset: int, size: int) -> Buffer | None:
+        """None when the disk would have to be asked; fewer bytes when the file has become shorter."""
+        return self._opened.file.read_now(self._position + offset, size)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """The same, with the disk. Blocking."""
+        return self._opened.file.read(self._position + offset, size)
+
+
+def _ignore(error: OSError) -> None:
+    """For a reader that has its own way to report it."""
+
+
+class Located(NamedTuple):
+    """A slice that is not read yet."""
+
+    region: FileRegion | None
+    aborted: Sequence[tuple[int, int]]
+
+
+NOTHING = Located(None, ())
 
 
 class HotReader:
@@ -43,25 +86,40 @@ class HotReader:
         return data
 
 
-def read(log: "Log", *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice | None:
+def locate(log: "Log", *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Located | None:
+    """None when the disk would have to be asked."""
     try:
-        return _read(log, start, min(end, log.end_offset), size_bytes_max, whole_first, hot=True)
+        return _locate(log, start, min(end, log.end_offset), size_bytes_max, whole_first, hot=True)
     except Cold:
         return None
 
 
-def read_cold(log: "Log", *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice:
+def locate_cold(log: "Log", *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Located:
     """A segment may be deleted meanwhile: then the question is asked again of those that are left."""
     while True:
         segments = log.segments
         try:
-            return _read(log, start, min(end, log.end_offset), size_bytes_max, whole_first, hot=False)
+            return _locate(log, start, min(end, log.end_offset), size_bytes_max, whole_first, hot=False)
         except FileNotFoundError:
             if segments is log.segments:
                 raise
 
 
-def _read(log: "Log", start: int, end: int, size_max: int, whole_first: bool, *, hot: bool) -> Slice:
+def read(log: "Log", *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice | None:
+    """None when the disk would have to be asked."""
+    found = locate(log, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+    if found is None or found.region is None:
+        return None if found is None else Slice(b"", found.aborted)
+    data = found.region.read_now(0, len(found.region))
+    return None if data is None or len(data) < len(found.region) else Slice(data, found.aborted)
+
+
+def read_cold(log: "Log", *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice:
+    found = locate_cold(log, start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
+    return Slice(b"" if found.region is None else found.region.read(0, len(found.region)), found.aborted)
+
+
+def _locate(log: "Log", start: int, end: int, size_max: int, whole_first: bool, *, hot: bool) -> Located:
     if not log.start_offset <= start <= log.end_offset:
         raise KafkaError(
             Code.offset_out_of_range,
@@ -74,8 +132,8 @@ def _read(log: "Log", start: int, end: int, size_max: int, whole_first: bool, *,
     for number, segment in enumerate(segments):
         found = _slice(log, segment, start, end, size_max, whole_first, hot=hot)
         if found is not None:
-            data, stop_offset = found
-            return Slice(data, _aborted(segments[number:], start, stop_offset) if data else ())
+            region, stop_offset = found
+            return Located(region, _aborted(segments[number:], start, stop_offset) if region is not None else ())
     return NOTHING
 
 
@@ -94,7 +152,7 @@ def _aborted(segments: Sequence[Segment], start: int, stop: int) -> list[tuple[i
 
 def _slice(
     log: "Log", segment: Segment, start: int, end: int, size_max: int, whole_first: bool, *, hot: bool
-) -> tuple[Buffer, int] | None:
+) -> tuple[FileRegion | None, int] | None:
     """The batches and the offset behind them; None when the segment has no batch that ends at or beyond `start`."""
     size = segment.size  # before next_offset: see Segment._note
     next_offset = segment.next_offset
@@ -119,10 +177,9 @@ def _slice(
     if stop - position > size_max:
         stop, stop_offset = _cut(segment, position, stop, size_max, whole_first, reader)
     if stop <= position:
-        return b"", start
-    data = reader.read(position, stop - position)
+        return None, start
     segment.hint(stop_offset, stop)
-    return data, stop_offset
+    return FileRegion(opened, position, stop - position), stop_offset
 
 
 def _position(segment: Segment, offset: int, reader: Reader) -> int | None:

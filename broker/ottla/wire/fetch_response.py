@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ottla.system import Buffer
+from ottla.system import Part
 from ottla.wire.writer import array_head, text, uvarint
 
 __all__ = ["Fetched", "encode"]
@@ -29,7 +29,8 @@ class Fetched:
     high_watermark: int = -1
     last_stable_offset: int = -1
     log_start_offset: int = -1
-    records: Buffer = b""
+    records: Part = b""
+    """Whole batches; or where they are, to be read when they are sent."""
     aborted: Sequence[tuple[int, int]] | None = None
     """(producer id, first offset) of aborted transactions; None for a reader that does not care."""
     preferred_read_replica: int = -1
@@ -41,11 +42,11 @@ class Fetched:
 Topics = Sequence[tuple[str | bytes, Sequence[Fetched]]]
 
 
-def encode(version: int, *, error_code: int, session_id: int, topics: Topics, throttle_ms: int = 0) -> list[Buffer]:
+def encode(version: int, *, error_code: int, session_id: int, topics: Topics, throttle_ms: int = 0) -> list[Part]:
     """The body as parts; a topic is named by its raw id from version 13 on."""
     flexible = version >= 12
     head = TOP.pack(throttle_ms, error_code, session_id) if version >= 7 else INT32(throttle_ms)
-    parts: list[Buffer] = [head + array_head(len(topics), flexible=flexible)]
+    parts: list[Part] = [head + array_head(len(topics), flexible=flexible)]
     for topic, answers in topics:
         name = topic if isinstance(topic, bytes) else text(topic, flexible=flexible)
         parts.append(name + array_head(len(answers), flexible=flexible))
@@ -58,7 +59,7 @@ def encode(version: int, *, error_code: int, session_id: int, topics: Topics, th
     return parts
 
 
-def _partition(parts: list[Buffer], a: Fetched, version: int) -> None:
+def _partition(parts: list[Part], a: Fetched, version: int) -> None:
     flexible = version >= 12
     if version >= 5:
         head = HEAD_WITH_START.pack(a.index, a.error_code, a.high_watermark, a.last_stable_offset, a.log_start_offset)
@@ -68,7 +69,7 @@ def _partition(parts: list[Buffer], a: Fetched, version: int) -> None:
     if version >= 11:
         head += INT32(a.preferred_read_replica)
     parts.append(head + (uvarint(len(a.records) + 1) if flexible else INT32(len(a.records))))
-    if a.records:
+    if len(a.records):
         parts.append(a.records)
     if flexible:
         parts.append(_tags(a))

@@ -1,68 +1,73 @@
 """Frames out of a byte stream: a 4-byte length, then that many bytes. Pure.
 
-One reused buffer per connection: the transport writes into `room()`, `received(n)` says how much arrived, and
-`frames()` yields views into the buffer that are valid until the next call. The buffer grows as bytes really arrive,
-never because a length claims them, and shrinks again after a large frame.
+The transport writes into `room()`, `received(n)` says how much arrived, `next_frame()` gives views that are valid until
+`settle()`, which must be called when no more frames are taken for now. Bytes arrive in one buffer that all connections
+of a loop share; only an unfinished frame lies in a buffer of its own, so that an idle connection holds no memory. That
+buffer grows as bytes really arrive, never because a length claims them.
 """
 
 from collections.abc import Iterator
 
 from ottla.wire.reader import Malformed
 
-__all__ = ["FrameBuffer"]
+__all__ = ["FrameBuffer", "ReceiveBuffers"]
 
 SIZE_BYTES = 4
-ROOM_BYTES_MIN = 16 * 1024
+SHARED_BYTES = 64 * 1024
+KEPT_BYTES_MIN, KEPT_BYTES_MAX = 256 * 1024, 2 * 1024 * 1024
+KEPT_MAX = 4
+
+
+class ReceiveBuffers:
+    """What the connections of one loop share: the buffer where bytes arrive, and a few large ones for reuse."""
+
+    def __init__(self, *, shared_bytes: int = SHARED_BYTES) -> None:
+        self.shared = memoryview(bytearray(shared_bytes))
+        self._kept: list[bytearray] = []
+
+    def take(self, size: int, *, wanted: int) -> bytearray:
+        """At least `size` bytes; `wanted` when a kept buffer has them: its pages are in memory already."""
+        for number, kept in enumerate(self._kept):
+            if len(kept) >= wanted:
+                return self._kept.pop(number)
+        return bytearray(size)
+
+    def give_back(self, buffer: bytearray) -> None:
+        if len(self._kept) < KEPT_MAX and KEPT_BYTES_MIN <= len(buffer) <= KEPT_BYTES_MAX:
+            self._kept.append(buffer)
 
 
 class FrameBuffer:
-    """Invariant: 0 <= start <= end <= len(buffer); unread bytes are buffer[start:end]."""
+    """Invariant: 0 <= start <= end <= len(view); unread bytes are view[start:end]. `own` is None: view is shared."""
 
-    def __init__(self, *, frame_bytes_max: int, buffer_bytes: int = 64 * 1024) -> None:
+    __slots__ = ("_buffers", "_end", "_frame_bytes_max", "_own", "_start", "_view")
+
+    def __init__(self, *, frame_bytes_max: int, buffers: ReceiveBuffers | None = None) -> None:
         self._frame_bytes_max = frame_bytes_max
-        self._buffer_bytes = buffer_bytes
-        self._replace(bytearray(buffer_bytes))
+        self._buffers = buffers or ReceiveBuffers()
+        self._own: bytearray | None = None
+        self._view = self._buffers.shared
         self._start = 0
         self._end = 0
-
-    def _replace(self, buffer: bytearray) -> None:
-        self._buffer = buffer
-        self._view = memoryview(buffer)
 
     @property
     def unread_bytes(self) -> int:
         return self._end - self._start
 
-    def room(self) -> memoryview:
-        """Where the next bytes go: at least ROOM_BYTES_MIN."""
-        if self._start == self._end:
-            self._start = self._end = 0
-            if len(self._buffer) > 8 * self._buffer_bytes and not self._large:
-                self._replace(bytearray(self._buffer_bytes))
-            self._large = False
-        if len(self._buffer) - self._end < max(ROOM_BYTES_MIN, self._missing_bytes()):
-            self._make_room()
-        return self._view[self._end :]
-
-    _large = False
-
-    def _missing_bytes(self) -> int:
-        """How much of the frame under way is still to come, as far as we are ready to believe its length."""
-        if self.unread_bytes < SIZE_BYTES:
+    @property
+    def begun_bytes(self) -> int:
+        """What the unread bytes are the beginning of: the claimed size of a frame with its length, 0 when unknown."""
+        if self._end - self._start < SIZE_BYTES:
             return 0
-        size = int.from_bytes(self._view[self._start : self._start + SIZE_BYTES], "big")
-        return min(SIZE_BYTES + size - self.unread_bytes, self.unread_bytes + ROOM_BYTES_MIN)
+        return SIZE_BYTES + int.from_bytes(self._view[self._start : self._start + SIZE_BYTES], "big")
 
-    def _make_room(self) -> None:
-        unread = self._view[self._start : self._end]
-        needed = len(unread) + max(ROOM_BYTES_MIN, self._missing_bytes())
-        if needed <= len(self._buffer):
-            self._view[: len(unread)] = unread  # memmove: overlapping is fine
-        else:
-            larger = bytearray(max(needed, 2 * len(self._buffer)))
-            larger[: len(unread)] = unread
-            self._replace(larger)
-        self._start, self._end = 0, len(unread)
+    def room(self) -> memoryview:
+        """Where the next bytes go; not beyond the frame that has begun."""
+        if self._own is None:
+            return self._view
+        if self._end == len(self._own) or (self._start and self._start == self._end):
+            self._move()
+        return self._view[self._end : max(self._start + self.begun_bytes, self._end + 1)]
 
     def received(self, count: int) -> None:
         self._end += count
@@ -71,6 +76,7 @@ class FrameBuffer:
         """Every whole frame, without its length. Raises Malformed for a length out of bounds."""
         while (frame := self.next_frame()) is not None:
             yield frame
+        self.settle()
 
     def next_frame(self) -> memoryview | None:
         start = self._start
@@ -83,6 +89,37 @@ class FrameBuffer:
         if end > self._end:
             return None
         self._start = end
-        if size > self._buffer_bytes:
-            self._large = True
         return self._view[start + SIZE_BYTES : end]
+
+    def put_back(self, frame: memoryview) -> None:
+        """The frame that `next_frame` gave last is to come again."""
+        self._start -= SIZE_BYTES + len(frame)
+
+    def settle(self) -> None:
+        """The frames given so far are done with: leave the shared buffer to others."""
+        if self._start == self._end:
+            self._release()
+        elif self._own is None:
+            self._move()
+
+    def close(self) -> None:
+        self._start = self._end = 0
+        self._release()
+
+    def _release(self) -> None:
+        if self._own is not None:
+            self._buffers.give_back(self._own)
+            self._own = None
+            self._view = self._buffers.shared
+        self._start = self._end = 0
+
+    def _move(self) -> None:
+        """The unread bytes into a larger buffer of their own: twice as many, but not more than the frame needs."""
+        unread = self._view[self._start : self._end]
+        wanted = max(self.begun_bytes, len(unread) + 1, SIZE_BYTES)
+        larger = self._buffers.take(min(wanted, max(2 * len(unread), SHARED_BYTES)), wanted=wanted)
+        larger[: len(unread)] = unread
+        if self._own is not None:
+            self._buffers.give_back(self._own)
+        self._own, self._view = larger, memoryview(larger)
+        self._start, self._end = 0, len(unread)

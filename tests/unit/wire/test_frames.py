@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ottla.wire.frames import FrameBuffer
+from ottla.wire.frames import FrameBuffer, ReceiveBuffers
 from ottla.wire.reader import Malformed
 
 
@@ -17,18 +17,54 @@ def feed(buffer: FrameBuffer, data: bytes, step: int) -> list[bytes]:
     return frames
 
 
+def framed(*frames: bytes) -> bytes:
+    return b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+
+
 @given(st.lists(st.binary(max_size=5000), max_size=8), st.integers(1, 9000))
 def test_frames_come_out_as_they_went_in(frames: list[bytes], step: int) -> None:
-    stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
-    buffer = FrameBuffer(frame_bytes_max=10_000, buffer_bytes=64)
-    assert feed(buffer, stream, step) == frames
+    buffer = FrameBuffer(frame_bytes_max=10_000, buffers=ReceiveBuffers(shared_bytes=64))
+    assert feed(buffer, framed(*frames), step) == frames
     assert buffer.unread_bytes == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=3000)), max_size=12),
+    st.integers(1, 5000),
+)
+def test_connections_that_share_a_buffer_do_not_mix(pieces: list[tuple[int, bytes]], step: int) -> None:
+    shared = ReceiveBuffers(shared_bytes=256)
+    buffers = [FrameBuffer(frame_bytes_max=10_000, buffers=shared) for _ in range(3)]
+    streams = [framed(*(data for owner, data in pieces if owner == number)) for number in range(3)]
+    got: list[list[bytes]] = [[], [], []]
+    while any(streams):
+        for number, buffer in enumerate(buffers):
+            got[number] += feed(buffer, streams[number][:step], step)
+            streams[number] = streams[number][step:]
+    assert got == [[data for owner, data in pieces if owner == number] for number in range(3)]
+
+
+@given(st.lists(st.binary(max_size=300), min_size=1, max_size=8), st.integers(1, 900), st.integers(0, 3))
+def test_a_frame_that_is_put_back_comes_again(frames: list[bytes], step: int, refusals: int) -> None:
+    buffer, data, got = FrameBuffer(frame_bytes_max=10_000), framed(*frames), []
+    while data:
+        count = min(len(buffer.room()), len(data), step)
+        buffer.room()[:count] = data[:count]
+        data = data[count:]
+        buffer.received(count)
+        for refused in range(refusals + 1):
+            while (frame := buffer.next_frame()) is not None:
+                if refused < refusals:
+                    buffer.put_back(frame)
+                    break
+                got.append(bytes(frame))
+            buffer.settle()
+    assert got == frames
 
 
 def test_one_byte_at_a_time() -> None:
     frames = [b"", b"a", b"bc" * 1000]
-    stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
-    assert feed(FrameBuffer(frame_bytes_max=10_000), stream, 1) == frames
+    assert feed(FrameBuffer(frame_bytes_max=10_000), framed(*frames), 1) == frames
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 10_001, 2**31 - 1])
@@ -41,12 +77,21 @@ def test_a_claimed_length_allocates_nothing_until_bytes_come() -> None:
     buffer = FrameBuffer(frame_bytes_max=100_000_000)
     feed(buffer, (90_000_000).to_bytes(4, "big") + bytes(1000), 1004)
     assert len(buffer.room()) < 1_000_000
+    assert buffer.begun_bytes == 90_000_004
 
 
-def test_the_buffer_shrinks_after_a_large_frame() -> None:
-    buffer = FrameBuffer(frame_bytes_max=10_000_000)
+def test_an_idle_connection_has_no_buffer_of_its_own() -> None:
+    shared = ReceiveBuffers()
+    buffer = FrameBuffer(frame_bytes_max=10_000_000, buffers=shared)
     large = bytes(5_000_000)
-    assert feed(buffer, len(large).to_bytes(4, "big") + large, 65536) == [large]
-    for _ in range(3):
-        feed(buffer, (1).to_bytes(4, "big") + b"x", 5)
-    assert len(buffer.room()) <= 64 * 1024
+    assert feed(buffer, framed(large, b"x"), 65536) == [large, b"x"]
+    assert buffer.room() is shared.shared
+
+
+def test_large_buffers_are_used_again() -> None:
+    shared = ReceiveBuffers()
+    first, second = (FrameBuffer(frame_bytes_max=10_000_000, buffers=shared) for _ in range(2))
+    large = framed(bytes(1_000_000))
+    feed(first, large, 65536)
+    feed(second, large[:70_000], 70_000)
+    assert len(second.room()) > 900_000, "the first one's, as large as the frame needs"

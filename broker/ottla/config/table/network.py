@@ -52,8 +52,9 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Threads for disk work (cold reads, fsync). Requests themselves run on one event loop."),
     broker("num.network.threads", INT, 3, HIGH, valid=at_least(1), mode=CLUSTER_WIDE, effect="none",
            doc="Network threads per listener. Here one event loop serves all connections."),
-    broker("queued.max.request.bytes", LONG, -1, MEDIUM, effect="none",
-           doc="Bytes of requests in the queue before reading stops. Here every connection has its own bound."),
+    broker("queued.max.request.bytes", LONG, -1, MEDIUM,
+           doc="Bytes of requests under way on all connections together; the others wait. -1 is 32 MiB, and a larger"
+               " request is read alone."),
     broker("queued.max.requests", INT, 500, HIGH, valid=at_least(1), effect="none",
            doc="Requests in the queue before reading stops. Here every connection has its own bound."),
     broker("request.timeout.ms", INT, 30_000, HIGH, effect="none",

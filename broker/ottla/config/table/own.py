@@ -1,7 +1,7 @@
 """Ottla's own settings, which Kafka does not have."""
 
 # fmt: off
-from ottla.config.table.words import HIGH, INT, MEDIUM, STRING, Setting, at_least, between, broker
+from ottla.config.table.words import HIGH, INT, MEDIUM, MIB, STRING, Setting, at_least, between, broker
 
 SETTINGS: tuple[Setting, ...] = (
     broker("cluster.id", STRING, None, HIGH,
@@ -13,6 +13,12 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ottla.health.port", INT, None, MEDIUM, valid=between(0, 65_535),
            doc="Port for probes over HTTP on every address: /livez while the process works, /readyz when clients are"
                " served. 0 takes a free one. Without an entry there is none."),
+    broker("ottla.answers.max.bytes", INT, 24 * MIB, MEDIUM, valid=at_least(MIB),
+           doc="Memory for answers that clients have not taken yet, on all connections. When there is more, clients"
+               " that take nothing for a second lose their connection; beyond twice as much, at once."),
+    broker("ottla.request.elements.max", INT, 100_000, MEDIUM, valid=at_least(1_000), unit="elements",
+           doc="Topics, partitions, names and the like in one request. One with more is refused with INVALID_REQUEST,"
+               " or by closing its connection where the answer has no place to say so."),
     broker("ottla.open.files.max", INT, 10_000, MEDIUM, valid=at_least(16), unit="files",
            doc="Segment files kept open at one time, least recently used first to close."),
 )

@@ -1,0 +1,74 @@
+"""Requests whose answers nobody takes, and requests that claim more than they send."""
+
+import struct
+import time
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from support.frames import Connection
+from support.process import BrokerProcess
+from support.raw_requests import fetch
+
+FETCH_BYTES_MAX = 50 << 20
+HELD_SECONDS = 3.0
+
+
+@pytest.fixture(scope="module")
+def large_topic(broker: BrokerProcess) -> str:
+    """Sixty megabytes in one partition."""
+    topic = "large"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(10)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 20, "queue.buffering.max.kbytes": 200000})
+    for _ in range(60):
+        for _ in range(16):
+            producer.produce(topic, bytes(65000), partition=0)
+        producer.flush(30)
+    return topic
+
+
+def large_fetch(topic: str, *, wait_ms: int = 0, bytes_min: int = 1) -> bytes:
+    return fetch(topic, wait_ms=wait_ms, bytes_min=bytes_min, bytes_max=FETCH_BYTES_MAX)
+
+
+@pytest.mark.parametrize(("wait_ms", "bytes_min"), [(0, 1), (500, 1 << 30)], ids=["at-once", "out-of-reach"])
+def test_pipelined_fetches_that_nobody_reads(attack, large_topic, wait_ms, bytes_min):
+    with attack() as broker, Connection(broker.port) as connection:
+        connection.send(large_fetch(large_topic, wait_ms=wait_ms, bytes_min=bytes_min) * 60)
+        time.sleep(HELD_SECONDS)  # the attack is that nothing happens
+
+
+def test_many_connections_that_read_nothing(attack, large_topic):
+    with attack() as broker:
+        connections = [Connection(broker.port) for _ in range(100)]
+        for connection in connections:
+            connection.send(large_fetch(large_topic) * 3)
+        time.sleep(HELD_SECONDS)
+        for connection in connections:
+            connection.socket.close()
+
+
+def test_a_large_answer_is_whole_when_it_is_read_slowly(broker, large_topic):
+    with Connection(broker.port) as connection:
+        connection.send(large_fetch(large_topic) * 2)
+        first = connection.read_frame()
+        assert first[4:] == connection.read_frame()[4:]
+        assert FETCH_BYTES_MAX - (2 << 20) < len(first) < FETCH_BYTES_MAX + 1000
+
+
+def test_frames_that_claim_much_and_send_some(attack):
+    """Two hundred connections that claim 99 MiB each; forty of them also send a megabyte of it."""
+    with attack() as broker:
+        connections = [Connection(broker.port) for _ in range(200)]
+        for number, connection in enumerate(connections):
+            connection.send(struct.pack(">i", 99 << 20) + bytes(16))
+            if number % 5 == 0:
+                connection.socket.settimeout(0.2)
+                try:
+                    connection.send(bytes(1 << 20))
+                except TimeoutError:
+                    pass  # it waits for memory: what the kernel does not take stays here
+        time.sleep(HELD_SECONDS)
+        for connection in connections:
+            connection.socket.close()
