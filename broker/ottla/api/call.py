@@ -120,6 +120,7 @@ class Call:
         "correlation_id",
         "farewells",
         "host",
+        "is_large",
         "kept_bytes",
         "listener",
         "node",
@@ -154,6 +155,8 @@ class Call:
         """What is to be done when the client's connection ends; None where there is no connection."""
         self.allowance: Allowance | None = None
         self.throttle_ms = 0
+        self.is_large = False
+        """More elements than are handled at once: the handler has to work in slices."""
         self.kept_bytes = 0
         """Of the request, that the handler copied to have them until the answer: counted until then."""
 

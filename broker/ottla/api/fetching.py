@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from ottla.api.call import Answer, Deferred
 from ottla.api.fetch_sessions import Wanted
+from ottla.api.slices import paced
 from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
 from ottla.replica.nearest import LEADER, nearest
@@ -82,9 +83,13 @@ class Plan:
         return reading
 
     async def read_cold(self) -> Reading:
-        """The same with the disk; whatever was cold is read in a thread."""
+        """The same with the disk; whatever was cold is located in a thread."""
+        return await self.read_in_slices()
+
+    async def read_in_slices(self) -> Reading:
+        """For many partitions: others are served in between."""
         reading = Reading()
-        for wanted in self.wanted:
+        async for wanted in paced(self.wanted):
             fetched = self._read_one(wanted, reading)
             if reading.cold:
                 reading.cold = False

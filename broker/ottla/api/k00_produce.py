@@ -9,7 +9,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.cluster_view import INTERNAL_TOPICS
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.uncommitted import ACKS_ALL, Uncommitted, refuse
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
@@ -24,7 +24,7 @@ ACKS = (ACKS_ALL, 0, 1)
 ADMIN_CLIENT = "__admin_client"  # by this client id Kafka knows tools that may write to internal topics
 
 
-@api(key=0, versions=(3, 13), advertised_from=0, pipelined=True)
+@api(key=0, versions=(3, 13), advertised_from=0, pipelined=True, elements_max=MANY_ELEMENTS_MAX)
 def produce(request: Any, call: Call) -> Answer | Deferred:
     uncommitted = Uncommitted(request, call)
     for topic in request.topic_data:

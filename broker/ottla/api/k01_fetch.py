@@ -5,6 +5,7 @@ v12 flexible, diverging epoch (KIP-595) · v13 topic ids (KIP-516) · v15 replic
 (KIP-951) · v17 replica directory (KIP-853) · v18 replica's high watermark (KIP-1166).
 """
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
@@ -12,28 +13,25 @@ from ottla.api.call import Answer, Call, Deferred
 from ottla.api.fetch_sessions import FINAL_EPOCH, Session, Wanted
 from ottla.api.fetching import DelayedFetch, Plan, Reading
 from ottla.api.registry import api
+from ottla.api.slices import paced
 from ottla.errors import Code, KafkaError
 from ottla.replica.nearest import RACK_AWARE
 from ottla.wire.fetch_response import Fetched, encode
 
 READ_COMMITTED = 1
 FOLLOWERS_SINCE = 11
+LARGE_WAIT_SECONDS_MAX = 0.5
 
 
-@api(key=1, versions=(4, 18))
+@api(key=1, versions=(4, 18), elements_max=None)
 def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
+    if call.is_large:
+        return _fetch_large(request, call)
     try:
         session = _session(request, call)
     except KafkaError as error:
         return call.frame(encode(call.version, error_code=error.code, session_id=0, topics=()))
-    plan = Plan(
-        wanted=list(session.wanted.values()),
-        size_bytes_max=_size_bytes_max(request, call),
-        read_committed=request.isolation_level == READ_COMMITTED,
-        replicas=call.node.replicas,
-        from_leader_only=call.version < FOLLOWERS_SINCE,
-        rack=_rack(request, call) if call.version >= FOLLOWERS_SINCE else "",
-    )
+    plan = _plan(list(session.wanted.values()), request, call)
     reading = plan.read()
     if reading.cold:
         return _read_cold(plan, session, call)
@@ -42,6 +40,28 @@ def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
     return DelayedFetch(
         plan, lambda found: _answer(session, found, call), size_bytes_min=request.min_bytes, wait_ms=request.max_wait
     )
+
+
+def _plan(wanted: list[Wanted], request: Any, call: Call) -> Plan:
+    return Plan(
+        wanted=wanted,
+        size_bytes_max=_size_bytes_max(request, call),
+        read_committed=request.isolation_level == READ_COMMITTED,
+        replicas=call.node.replicas,
+        from_leader_only=call.version < FOLLOWERS_SINCE,
+        rack=_rack(request, call) if call.version >= FOLLOWERS_SINCE else "",
+    )
+
+
+async def _fetch_large(request: Any, call: Call) -> Answer:
+    """In slices, without a session, and without watching the partitions: where nothing is new, it waits a while."""
+    uses_ids = call.version >= 13
+    wanted = [_wanted(topic, part, uses_ids) async for topic in paced(request.topics) for part in topic.partitions]
+    session = Session(0, uses_ids)
+    reading = await _plan(wanted, request, call).read_in_slices()
+    if not reading.is_final and reading.size_bytes < request.min_bytes and request.max_wait > 0:
+        await asyncio.sleep(min(request.max_wait / 1000, LARGE_WAIT_SECONDS_MAX))
+    return await call.node.system.threads.run(_answer, session, reading, call)
 
 
 def _size_bytes_max(request: Any, call: Call) -> int:

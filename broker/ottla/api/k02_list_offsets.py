@@ -19,9 +19,10 @@ CONSUMER = -1
 UNKNOWN = TimestampOffset(offset=-1, timestamp=-1, leader_epoch=-1)
 
 
-@api(key=2, versions=(1, 10))
+@api(key=2, versions=(1, 10), elements_max=None)
 async def list_offsets(request: Any, call: Call) -> Answer:
-    return call.reply(topics=await at_once(request.topics, lambda topic, part: _answer(topic, part, request, call)))
+    topics = await at_once(request.topics, lambda topic, part: _answer(topic, part, request, call), call)
+    return call.reply(topics=topics)
 
 
 async def _answer(topic: str, part: Any, request: Any, call: Call) -> dict[str, int]:

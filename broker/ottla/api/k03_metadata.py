@@ -11,6 +11,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import INTERNAL_TOPICS, brokers_on, controller_id
 from ottla.api.registry import api
+from ottla.api.slices import paced
 from ottla.api.topic_making import auto_create, is_legal_name
 from ottla.errors import Code
 from ottla.metadata.image import Image
@@ -18,13 +19,22 @@ from ottla.metadata.state import Topic
 from ottla.wire.metadata_response import MetadataHead, encode_topic, response
 
 NO_ID = bytes(16)
+TOPICS_AT_ONCE_MAX = 200
 NO_PARTITIONS = {True: b"\1", False: b"\0\0\0\0"}
 
 
-@api(key=3, versions=(0, 13))
+@api(key=3, versions=(0, 13), elements_max=None)
 def metadata(request: Any, call: Call) -> Answer | Awaitable[Answer]:
     missing = _missing(request, call)
-    return _create_and_answer(missing, request, call) if missing else _answer(request, call)
+    if missing:
+        return _create_and_answer(missing, request, call)
+    if call.is_large or (_wants_everything(request, call) and len(call.node.image.topics) > TOPICS_AT_ONCE_MAX):
+        return _answer_in_slices(request, call)
+    return _answer(request, call)
+
+
+def _wants_everything(request: Any, call: Call) -> bool:
+    return request.topics is None or (call.version == 0 and not request.topics)
 
 
 def _missing(request: Any, call: Call) -> list[str]:
@@ -40,16 +50,28 @@ def _missing(request: Any, call: Call) -> list[str]:
 
 async def _create_and_answer(missing: list[str], request: Any, call: Call) -> Answer:
     await auto_create(missing, call)
-    return _answer(request, call)
+    return await _answer_in_slices(request, call)
 
 
 def _answer(request: Any, call: Call) -> Answer:
     image = call.node.image
-    everything = request.topics is None or (call.version == 0 and not request.topics)
-    if everything:
+    if _wants_everything(request, call):
         topics = [_found(topic, image, call) for topic in image.topics.values()]
     else:
         topics = [_asked(asked, image, call) for asked in request.topics]
+    return _reply(topics, image, call)
+
+
+async def _answer_in_slices(request: Any, call: Call) -> Answer:
+    image = call.node.image
+    if _wants_everything(request, call):
+        topics = [_found(topic, image, call) async for topic in paced(image.topics.values())]
+    else:
+        topics = [_asked(asked, image, call) async for asked in paced(request.topics)]
+    return _reply(topics, image, call)
+
+
+def _reply(topics: list[bytes], image: Image, call: Call) -> Answer:
     head = MetadataHead(brokers_on(image, call.listener), call.node.cluster_id, controller_id(call))
     throttle_ms = call.settle() if call.allowance is not None else 0
     return call.frame(response(call.version, head, topics, throttle_ms=throttle_ms))

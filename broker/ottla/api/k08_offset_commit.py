@@ -7,12 +7,12 @@ flexible · v9 member epochs of KIP-848.
 from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.errors import Code, KafkaError
 from ottla.group.committing import Commit, check_commit
 from ottla.group.effects import Record
 from ottla.group.offset_records import INT32, NO_EXPIRY, CommittedOffset, offset_key_head, offset_value
-from ottla.wire.offset_commit import CommitRequest, PartitionCommit, encode, read_flexible
+from ottla.wire.offset_commit import CommitRequest, PartitionCommit, encode, flexible_reader
 
 NONE, UNKNOWN, TOO_LARGE = (
     int(Code.none),
@@ -22,7 +22,13 @@ NONE, UNKNOWN, TOO_LARGE = (
 Results = list[tuple[str, list[tuple[int, int]]]]
 
 
-@api(key=8, versions=(2, 9), readers={8: read_flexible, 9: read_flexible}, pipelined=True)
+@api(
+    key=8,
+    versions=(2, 9),
+    readers={8: flexible_reader, 9: flexible_reader},
+    pipelined=True,
+    elements_max=MANY_ELEMENTS_MAX,
+)
 def offset_commit(request: Any, call: Call) -> Answer | Deferred:
     asked = request if isinstance(request, CommitRequest) else _plain(request)
     entries, records, results = _sorted_out(asked, call)

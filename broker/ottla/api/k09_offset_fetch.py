@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.api.call import Answer, Call
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.errors import Code, KafkaError
 from ottla.group.offset_records import CommittedOffset
 from ottla.group.offsets import GroupOffsets
@@ -17,7 +17,7 @@ NOTHING = GroupOffsets()
 SEVERAL_GROUPS_SINCE = 8
 
 
-@api(key=9, versions=(1, 9))
+@api(key=9, versions=(1, 9), elements_max=MANY_ELEMENTS_MAX)
 async def offset_fetch(request: Any, call: Call) -> Answer:
     if call.version >= SEVERAL_GROUPS_SINCE:
         stable = request.require_stable

@@ -9,13 +9,13 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
 from ottla.metadata.commands import CreatedTopic, CreateTopics, NewTopic, Outcome
 
 
-@api(key=19, versions=(2, 7))
+@api(key=19, versions=(2, 7), elements_max=MANY_ELEMENTS_MAX)
 async def create_topics(request: Any, call: Call) -> Answer:
     topics, refused = within_quota([_new(topic) for topic in request.topics], _cost(call), call, strict_since=6)
     command = CreateTopics(topics, validate_only=request.validate_only)

@@ -5,7 +5,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
 from ottla.metadata.commands import DeleteTopics, Outcome, TopicRef
@@ -13,7 +13,7 @@ from ottla.metadata.commands import DeleteTopics, Outcome, TopicRef
 NO_ID = uuid.UUID(int=0)
 
 
-@api(key=20, versions=(1, 6))
+@api(key=20, versions=(1, 6), elements_max=MANY_ELEMENTS_MAX)
 async def delete_topics(request: Any, call: Call) -> Answer:
     refs = _refs(request, call)
     refs, refused = within_quota(refs, lambda ref: _partitions(ref, call), call, strict_since=5)

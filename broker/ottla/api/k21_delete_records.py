@@ -5,16 +5,16 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.partition_results import at_once
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.errors import Code, KafkaError
 
 TO_THE_END = -1
 
 
-@api(key=21, versions=(0, 2))
+@api(key=21, versions=(0, 2), elements_max=MANY_ELEMENTS_MAX)
 async def delete_records(request: Any, call: Call) -> Answer:
     return call.reply(
-        topics=await at_once(request.topics, lambda topic, part: _line(topic, part, request.timeout, call))
+        topics=await at_once(request.topics, lambda topic, part: _line(topic, part, request.timeout, call), call)
     )
 
 

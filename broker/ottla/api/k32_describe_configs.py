@@ -7,15 +7,18 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.slices import encoded, paced
 from ottla.config import ConfigEntry
 from ottla.errors import Code, KafkaError
 from ottla.metadata.state import ResourceType
 from ottla.metadata.topic_names import check_topic_name
 
 
-@api(key=32, versions=(1, 4))
-def describe_configs(request: Any, call: Call) -> Answer:
-    return call.reply(results=[_result(resource, request, call) for resource in request.resources])
+@api(key=32, versions=(1, 4), elements_max=None)
+async def describe_configs(request: Any, call: Call) -> Answer:
+    """In slices, however small the request: a resource has dozens of settings."""
+    results = (_result(resource, request, call) async for resource in paced(request.resources))
+    return call.reply(results=await encoded(call, ("results",), results))
 
 
 def _result(resource: Any, request: Any, call: Call) -> dict[str, Any]:

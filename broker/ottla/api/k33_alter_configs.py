@@ -4,11 +4,11 @@ from typing import Any
 
 from ottla.api import config_changing
 from ottla.api.call import Answer, Call
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.metadata.commands import AlterConfigs
 
 
-@api(key=33, versions=(0, 2))
+@api(key=33, versions=(0, 2), elements_max=MANY_ELEMENTS_MAX)
 async def alter_configs(request: Any, call: Call) -> Answer:
     resources = [
         ((resource.resource_type, resource.resource_name), {config.name: config.value for config in resource.configs})

@@ -4,13 +4,13 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
 from ottla.metadata.commands import CreatePartitions, NewPartitions, Outcome
 
 
-@api(key=37, versions=(0, 3))
+@api(key=37, versions=(0, 3), elements_max=MANY_ELEMENTS_MAX)
 async def create_partitions(request: Any, call: Call) -> Answer:
     topics, refused = within_quota(
         [_new(topic) for topic in request.topics], lambda topic: _growth(topic, call), call, strict_since=3

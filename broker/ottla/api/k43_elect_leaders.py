@@ -5,13 +5,13 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.partition_results import PartitionOutcome, by_topic, refused
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
 from ottla.metadata.commands import ElectLeaders, PartitionRef
 
 
-@api(key=43, versions=(0, 2))
+@api(key=43, versions=(0, 2), elements_max=MANY_ELEMENTS_MAX)
 async def elect_leaders(request: Any, call: Call) -> Answer:
     partitions = _asked(request)
     try:

@@ -4,11 +4,11 @@ from typing import Any
 
 from ottla.api import config_changing
 from ottla.api.call import Answer, Call
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.metadata.commands import IncrementalAlterConfigs, SettingChange
 
 
-@api(key=44, versions=(0, 1))
+@api(key=44, versions=(0, 1), elements_max=MANY_ELEMENTS_MAX)
 async def incremental_alter_configs(request: Any, call: Call) -> Answer:
     resources = [
         (

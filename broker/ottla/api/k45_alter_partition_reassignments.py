@@ -7,13 +7,13 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.partition_results import by_topic
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
 from ottla.metadata.commands import AlterReassignments, Reassignment
 
 
-@api(key=45, versions=(0, 1))
+@api(key=45, versions=(0, 1), elements_max=MANY_ELEMENTS_MAX)
 async def alter_partition_reassignments(request: Any, call: Call) -> Answer:
     allowed = request.allow_replication_factor_change
     wanted = [

@@ -3,13 +3,13 @@
 from typing import Any
 
 from ottla.api.call import Answer, Call
-from ottla.api.registry import api
+from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.errors import Code
 from ottla.metadata.reassignments import ongoing
 from ottla.metadata.state import PartitionState
 
 
-@api(key=46, versions=(0, 0))
+@api(key=46, versions=(0, 0), elements_max=MANY_ELEMENTS_MAX)
 def list_partition_reassignments(request: Any, call: Call) -> Answer:
     asked = None if request.topics is None else {topic.name: topic.partition_indexes for topic in request.topics}
     return call.reply(

@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from ottla.api.call import Call
+from ottla.api.slices import each, encoded
 from ottla.errors import KafkaError
 from ottla.metadata.commands import Outcome, PartitionRef
+from ottla.wire.writer import EncodedArray
 
 __all__ = ["at_once", "by_topic", "refused"]
 
@@ -24,11 +27,22 @@ def refused(partitions: Iterable[PartitionRef], error: KafkaError) -> list[Parti
     return [Outcome(ref, error.code, error.message) for ref in partitions]
 
 
-async def at_once(
-    topics: Iterable[Any], line: Callable[[str, Any], Awaitable[dict[str, int]]]
-) -> list[dict[str, object]]:
-    """The lines of a response, where each partition may have to be waited for: those of a topic wait together."""
+Line = Callable[[str, Any], Awaitable[dict[str, int]]]
+
+
+async def at_once(topics: Iterable[Any], line: Line, call: Call) -> list[dict[str, object]] | EncodedArray:
+    """The lines of a response, where each partition may have to be waited for: those of a topic wait together.
+
+    In a large request they are made one after the other.
+    """
+    if call.is_large:
+        return await encoded(call, ("topics",), each(topics, lambda topic: _encoded_topic(topic, line, call)))
     return [
         {"name": topic.name, "partitions": await asyncio.gather(*(line(topic.name, part) for part in topic.partitions))}
         for topic in topics
     ]
+
+
+async def _encoded_topic(topic: Any, line: Line, call: Call) -> dict[str, object]:
+    lines = each(topic.partitions, lambda part: line(topic.name, part))
+    return {"name": topic.name, "partitions": await encoded(call, ("topics", "partitions"), lines)}

@@ -13,16 +13,21 @@ from typing import Any
 
 import ottla.api
 from ottla.api.call import Answer, Call, Deferred
-from ottla.wire.reader import Read, reader_of
+from ottla.wire.reader import Read, Tally, bounded, reader_of
 from ottla.wire.schema import request_struct, response_struct
-from ottla.wire.writer import writer_of
+from ottla.wire.writer import element_writer_of, writer_of
 
-__all__ = ["APIS", "Api", "api", "load_all"]
+__all__ = ["APIS", "MANY_ELEMENTS_MAX", "Api", "api", "load_all"]
 
 Handler = Callable[[Any, Call], Answer | Awaitable[Answer] | Deferred]
+MakeReader = Callable[[Tally], Read]
 Writer = Callable[[list[bytes], Mapping[str, Any]], None]
 
 API_VERSIONS_KEY = 18
+# Elements in a request that is decoded and handled at once; a larger one is worked off away from others.
+INLINE_ELEMENTS_MAX = 2_000
+# In a request of an API that people use for much at once, though its handler takes it in one go.
+MANY_ELEMENTS_MAX = 10_000
 
 
 class Api:
@@ -34,33 +39,56 @@ class Api:
         versions: tuple[int, int],
         advertised_from: int,
         handler: Handler,
-        readers: Mapping[int, Read],
+        readers: Mapping[int, MakeReader],
         pipelined: bool,
+        elements_max: int | None,
     ) -> None:
         self.key = key
         self.pipelined = pipelined
+        self._elements_max = elements_max
         self.version_min, self.version_max = versions
         self.advertised_from = advertised_from
         self.handler = handler
         self.name = handler.__name__
-        self._readers: dict[int, Read] = dict(readers)
+        self._readers: dict[int, Read] = {}
+        self._hand_made = readers
         self._writers: dict[int, Writer] = {}
+        self._element_writers: dict[tuple[int, tuple[str, ...]], Callable[[list[bytes], Any], None]] = {}
         self._flexible: dict[int, bool] = {}
 
     def serves(self, version: int) -> bool:
         return self.version_min <= version <= self.version_max
 
     def reader(self, version: int) -> Read:
+        """Raises TooMany for a request that is to be read with `large_reader`."""
         read = self._readers.get(version)
         if read is None:
-            newest = request_struct(self.key, self.version_max)
-            read = self._readers[version] = reader_of(request_struct(self.key, version), newest)
+            read = self._readers[version] = self._make_reader(version, Tally(INLINE_ELEMENTS_MAX))
         return read
+
+    def large_reader(self, version: int, *, elements_max: int) -> Read:
+        """A new one, since it may run in a thread. Raises TooMany, too."""
+        if self._elements_max is not None:
+            elements_max = min(elements_max, self._elements_max)
+        return self._make_reader(version, Tally(elements_max))
+
+    def _make_reader(self, version: int, tally: Tally) -> Read:
+        hand_made = self._hand_made.get(version)
+        if hand_made is not None:
+            return hand_made(tally)
+        newest = request_struct(self.key, self.version_max)
+        return bounded(reader_of(request_struct(self.key, version), newest, tally), tally)
 
     def writer(self, version: int) -> Writer:
         write = self._writers.get(version)
         if write is None:
             write = self._writers[version] = writer_of(response_struct(self.key, version))
+        return write
+
+    def element_writer(self, version: int, path: tuple[str, ...]) -> Callable[[list[bytes], Any], None]:
+        write = self._element_writers.get((version, path))
+        if write is None:
+            write = self._element_writers[version, path] = element_writer_of(response_struct(self.key, version), path)
         return write
 
     def flexible(self, version: int) -> bool:
@@ -85,19 +113,22 @@ def api(
     key: int,
     versions: tuple[int, int],
     advertised_from: int | None = None,
-    readers: Mapping[int, Read] = MappingProxyType({}),
+    readers: Mapping[int, MakeReader] = MappingProxyType({}),
     pipelined: bool = False,
+    elements_max: int | None = INLINE_ELEMENTS_MAX,
 ) -> Callable[[Handler], Handler]:
     """Register a handler for all `versions` of one API. `readers` are hand-made ones, by version.
 
     `pipelined`: it is begun while earlier requests of its connection are under way; its answers are small. All others
     wait until the client has taken what it asked for before, as every request does in Kafka.
+
+    `elements_max`: in one request, for a handler that does not work it off in slices; None for one that does.
     """
 
     def register(handler: Handler) -> Handler:
         assert key not in APIS, f"API {key} registered twice"
         since = versions[0] if advertised_from is None else advertised_from
-        APIS[key] = Api(key, versions, since, handler, readers, pipelined)
+        APIS[key] = Api(key, versions, since, handler, readers, pipelined, elements_max)
         return handler
 
     return register

@@ -22,7 +22,7 @@ from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.net.outbox import Outbox
 from ottla.net.turns import Turns
 from ottla.wire.frames import FrameBuffer, ReceiveBuffers
-from ottla.wire.reader import Malformed, read_uvarint
+from ottla.wire.reader import Malformed, TooMany, read_uvarint
 
 __all__ = ["Connection", "Shared"]
 
@@ -48,6 +48,8 @@ class Shared:
     answers: AnswerMemory
     buffers: ReceiveBuffers = field(default_factory=ReceiveBuffers)
     turns: Turns = field(default_factory=Turns)
+    large: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the one large request that is worked off."""
 
 
 class Slot:
@@ -75,12 +77,13 @@ class Connection(asyncio.BufferedProtocol):
         self._open_connections = open_connections
         self._shared = shared
         self._slots: deque[Slot] = deque()
-        self._tasks: set[asyncio.Future[Answer] | Deferred] = set()
+        self._tasks: set[asyncio.Future[Any] | Deferred] = set()
         self._held_bytes = 0  # of answers that are ready and wait for those before them
         self._kept_bytes = 0  # of requests, by handlers that are not done
         self._reserved_bytes = 0  # for the frame that is under way
         self._starved = False  # the frame under way waits for memory
         self._postponed = False  # the next request waits until all answers are taken
+        self._working_off = False  # a large request, which none overtakes
         self._reading = True
         self._host = "?"
         self._user = "ANONYMOUS"
@@ -175,6 +178,7 @@ class Connection(asyncio.BufferedProtocol):
             self._muted is None
             and not self._postponed
             and not self._starved
+            and not self._working_off
             and self._outbox.is_writable
             and self._held_bytes < HELD_BYTES_MAX
             and self._kept_bytes < KEPT_BYTES_MAX
@@ -183,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def _may_begin(self, frame: memoryview) -> bool:
-        """Whether the client has taken all its answers, or this one need not wait for that. Nor does what is malformed."""
+        """Whether the client has taken all its answers, or this request need not wait for that."""
         if not self._slots and self._outbox.is_empty:
             return True
         api = APIS.get(int.from_bytes(frame[:2], "big"))
@@ -248,17 +252,26 @@ class Connection(asyncio.BufferedProtocol):
             self._handle_frames()
 
     def _handle(self, frame: memoryview) -> None:
+        slot = Slot()
         try:
-            call, request = self._decode(frame)
+            key, version, correlation_id, client_size = REQUEST_HEADER.unpack_from(frame, 0)
+            api = APIS.get(key)
+            if api is None or not api.serves(version):
+                self._slots.append(slot)
+                self._fill(slot, self._decline(api, key, version, correlation_id))
+                return
+            call, position = self._call(frame, api, version, correlation_id, client_size)
+            # Bytes behind the request are ignored, as in Kafka: librdkafka sends some after Metadata v13.
+            request, _ = api.reader(version)(frame, position)
+        except TooMany:
+            self._slots.append(slot)
+            self._work_off(slot, call, bytes(frame), position)
+            return
         except (Malformed, IndexError, struct.error, UnicodeDecodeError) as error:
             raise Malformed(f"{error} in {describe(frame)}") from error
-        slot = Slot()
         self._slots.append(slot)
-        if call is None:
-            self._fill(slot, request)
-            return
         try:
-            result = measured(request, call) if call.allowance is not None else call.api.handler(request, call)
+            result = self._begin(request, call)
         except Exception as error:
             self._fill(slot, self._failed(call, error))
             return
@@ -271,31 +284,64 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._await(slot, call, result)
 
-    def _decode(self, frame: memoryview) -> tuple[Call | None, Any]:
-        """The call and its request, or (None, answer) when the version is one we can only decline."""
-        key, version, correlation_id, client_size = REQUEST_HEADER.unpack_from(frame, 0)
-        api = APIS.get(key)
-        if api is None or not api.serves(version):
-            return None, self._decline(api, key, version, correlation_id)
+    def _call(
+        self, frame: memoryview, api: Api, version: int, correlation_id: int, client_size: int
+    ) -> tuple[Call, int]:
+        """The call, and where its request begins."""
         position = 10 + max(client_size, 0)
         client_id = str(frame[10:position], "utf-8") if client_size >= 0 else None
         if api.flexible(version):
             position = skip_tags(frame, position)
-        # Bytes behind the request are ignored, as in Kafka: librdkafka sends some after Metadata v13.
-        request, _ = api.reader(version)(frame, position)
         call = Call(
             self._services, api, version, correlation_id, client_id, self._listener, self._host, self._farewells
         )
         if self._allowances.any_for_clients:
             call.allowance = self._allowances.of(self._user, client_id or "")
             call.request_bytes = len(frame)
-        return call, request
+        return call, position
+
+    @staticmethod
+    def _begin(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
+        return measured(request, call) if call.allowance is not None else call.api.handler(request, call)
 
     def _decline(self, api: Api | None, key: int, version: int, correlation_id: int) -> Answer:
         if key == API_VERSIONS and api is not None:
             call = Call(self._services, api, 0, correlation_id, None, self._listener, self._host)
             return cast(Answer, api.handler(None, call))
         raise Malformed("a version that is not served")
+
+    # large requests: one at a time on all connections, decoded in a thread, worked off in slices
+
+    def _work_off(self, slot: Slot, call: Call, frame: bytes, position: int) -> None:
+        """No further request of this connection is begun before the handler is through with this one."""
+        self._working_off = True
+        slot.kept_bytes = len(frame)
+        self._kept_bytes += slot.kept_bytes
+        self._shared.requests.keep_large(slot.kept_bytes)
+        task = asyncio.ensure_future(self._begin_large(call, memoryview(frame), position))
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._worked_off(slot, call, done))
+
+    async def _begin_large(self, call: Call, frame: memoryview, position: int) -> Answer | Deferred:
+        async with self._shared.large:
+            call.is_large = True
+            elements_max = self._services.config["ottla.request.elements.max"]
+            read = call.api.large_reader(call.version, elements_max=elements_max)
+            request, _ = await self._services.system.threads.run(read, frame, position)
+            result = self._begin(request, call)
+            return result if isinstance(result, list | Deferred | None) else await result
+
+    def _worked_off(self, slot: Slot, call: Call, done: "asyncio.Future[Answer | Deferred]") -> None:
+        self._working_off = False
+        self._give_back_kept(slot)
+        result = None if done.cancelled() or done.exception() is not None else done.result()
+        if isinstance(result, Deferred) and not self._transport.is_closing():
+            self._tasks.discard(done)
+            self._defer(slot, call, result)
+            if self._may_go_on:
+                self._handle_frames()
+        else:
+            self._finished(slot, call, cast("asyncio.Future[Answer]", done))
 
     def _defer(self, slot: Slot, call: Call, deferred: Deferred) -> None:
         self._tasks.add(deferred)
@@ -314,15 +360,20 @@ class Connection(asyncio.BufferedProtocol):
             answer = deferred.make()
         except Exception as error:
             answer = self._failed(call, error)
-        if slot.kept_bytes:
-            self._kept_bytes -= slot.kept_bytes
-            self._shared.requests.release(slot.kept_bytes)
+        self._give_back_kept(slot)
         self._fill(slot, answer)
         if call.throttle_ms:
             self._mute(call.throttle_ms)
         self._flush()
         if self._may_go_on:
             asyncio.get_running_loop().call_soon(self._handle_frames)
+
+    def _give_back_kept(self, slot: Slot) -> None:
+        """Not after the connection was lost: then all was given back at once."""
+        if slot.kept_bytes and self._kept_bytes:
+            self._kept_bytes -= slot.kept_bytes
+            self._shared.requests.release(slot.kept_bytes)
+        slot.kept_bytes = 0
 
     @property
     def _may_go_on(self) -> bool:
@@ -349,9 +400,14 @@ class Connection(asyncio.BufferedProtocol):
             self._handle_frames()
 
     def _failed(self, call: Call, error: BaseException) -> Answer:
+        if isinstance(error, Malformed | IndexError | struct.error | UnicodeDecodeError) and call.is_large:
+            self.close(f"bad request: {error} in {call.api.name} v{call.version}")
+            return None
         if isinstance(error, Malformed):
             self.close(str(error))
             return None
+        if isinstance(error, TooMany):
+            error = KafkaError(Code.invalid_request, f"The request has {error}; split it")
         if not isinstance(error, KafkaError):
             log.error("%s v%d from %s failed", call.api.name, call.version, self._host, exc_info=error)
             error = KafkaError(Code.unknown_server_error, "see the broker's log")

@@ -68,7 +68,7 @@ class Listener:
             await asyncio.sleep(min(idle_seconds, REAP_SECONDS))
             now = shared.services.system.clock.monotonic()
             shared.requests.close_the_slow(now)
-            if shared.answers.was_scarce():
+            if shared.answers.was_scarce() | shared.requests.was_scarce():
                 shared.services.system.threads.run(give_free_memory_back)
             for connection in list(self._connections):
                 connection.close_if_idle_since(now - idle_seconds)

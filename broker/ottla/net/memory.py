@@ -36,6 +36,7 @@ class RequestMemory:
         self._waiting: deque[tuple[int, Receiver, Callable[[], None]]] = deque()
         self._progress: dict[Receiver, int] = {}
         self._looked_at = 0.0
+        self._was_scarce = False
 
     @property
     def used_bytes(self) -> int:
@@ -46,13 +47,24 @@ class RequestMemory:
         if self._waiting or not self._fits(size):
             self._waiting.append((size, receiver, resume))
             return False
-        self._used_bytes += size
+        self.keep(size)
         self._progress[receiver] = -1
         return True
+
+    def was_scarce(self) -> bool:
+        """As with answers."""
+        was, self._was_scarce = self._was_scarce, False
+        return was and self._used_bytes <= self._limit_bytes // 2
+
+    def keep_large(self, size: int) -> None:
+        """A request that is decoded into many times its size."""
+        self.keep(size)
+        self._was_scarce = True
 
     def keep(self, size: int) -> None:
         """Count what is in memory already."""
         self._used_bytes += size
+        self._was_scarce |= self._used_bytes > self._limit_bytes // 2
 
     def release(self, size: int, receiver: Receiver | None = None) -> None:
         self._used_bytes -= size
@@ -85,7 +97,7 @@ class RequestMemory:
         """Resuming reserves: the queue is left before, so that the one who asks again is not behind itself."""
         while self._waiting and self._fits(self._waiting[0][0]):
             size, receiver, resume = self._waiting.popleft()
-            self._used_bytes += size
+            self.keep(size)
             self._progress[receiver] = -1
             resume()
 

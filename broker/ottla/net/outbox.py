@@ -24,8 +24,8 @@ class Outbox:
     Invariant: `held_bytes` is what lies in memory for this client, here and in a transport that is stalled.
     """
 
-    __slots__ = ("_drained", "_failed", "_first_sent", "_memory", "_parts", "_piece_bytes", "_reading", "_threads", "_transport",
-                 "_transport_bytes", "_turns", "held_bytes", "is_writable")  # fmt: skip
+    __slots__ = ("_drained", "_failed", "_first_sent", "_memory", "_parts", "_piece_bytes", "_reading", "_threads",
+                 "_transport", "_transport_bytes", "_turns", "held_bytes", "is_writable")  # fmt: skip
 
     def __init__(
         self,

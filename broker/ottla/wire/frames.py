@@ -14,6 +14,7 @@ __all__ = ["FrameBuffer", "ReceiveBuffers"]
 
 SIZE_BYTES = 4
 SHARED_BYTES = 64 * 1024
+OWN_BYTES_MIN = 4 * 1024
 KEPT_BYTES_MIN, KEPT_BYTES_MAX = 256 * 1024, 2 * 1024 * 1024
 KEPT_MAX = 4
 
@@ -117,7 +118,7 @@ class FrameBuffer:
         """The unread bytes into a larger buffer of their own: twice as many, but not more than the frame needs."""
         unread = self._view[self._start : self._end]
         wanted = max(self.begun_bytes, len(unread) + 1, SIZE_BYTES)
-        larger = self._buffers.take(min(wanted, max(2 * len(unread), SHARED_BYTES)), wanted=wanted)
+        larger = self._buffers.take(min(wanted, max(2 * len(unread), OWN_BYTES_MIN)), wanted=wanted)
         larger[: len(unread)] = unread
         if self._own is not None:
             self._buffers.give_back(self._own)

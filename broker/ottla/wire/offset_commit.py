@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
 
-from ottla.wire.reader import Malformed, read_uvarint
+from ottla.wire.reader import Malformed, Read, Tally, read_uvarint
 from ottla.wire.writer import array_head, text
 
-__all__ = ["CommitRequest", "PartitionCommit", "encode", "read_flexible"]
+__all__ = ["CommitRequest", "PartitionCommit", "encode", "flexible_reader"]
 
 PARTITION = Struct(">iqi")
 LINE = Struct(">ih")
@@ -34,30 +34,39 @@ class CommitRequest(NamedTuple):
     retention_time: int = -1
 
 
-def read_flexible(view: memoryview, position: int) -> tuple[CommitRequest, int]:
-    """Raises Malformed, struct.error or IndexError."""
+def flexible_reader(tally: Tally) -> Read:
+    """Its reader raises Malformed, struct.error or IndexError, and TooMany."""
+
+    def read(view: memoryview, position: int) -> tuple[CommitRequest, int]:
+        tally.begin()
+        return _read_flexible(view, position, tally)
+
+    return read
+
+
+def _read_flexible(view: memoryview, position: int, tally: Tally) -> tuple[CommitRequest, int]:
     group_id, position = _text(view, position)
     (generation,) = INT32.unpack_from(view, position)
     member_id, position = _text(view, position + 4)
     instance_id, position = _nullable_text(view, position)
     count, position = read_uvarint(view, position)
     topics = []
-    for _ in range(_checked(count - 1, view, position, 3)):
-        topic, position = _topic(view, position)
+    for _ in range(_checked(count - 1, view, position, 3, tally)):
+        topic, position = _topic(view, position, tally)
         topics.append(topic)
-    return CommitRequest(group_id, generation, member_id, instance_id, topics), _after_tags(view, position)
+    return CommitRequest(group_id, generation, member_id, instance_id, topics), _after_tags(view, position, tally)
 
 
-def _topic(view: memoryview, position: int) -> tuple[tuple[str, list[PartitionCommit]], int]:
+def _topic(view: memoryview, position: int, tally: Tally) -> tuple[tuple[str, list[PartitionCommit]], int]:
     name, position = _text(view, position)
     count, position = read_uvarint(view, position)
     partitions: list[PartitionCommit] = []
-    for _ in range(_checked(count - 1, view, position, PARTITION_BYTES_MIN)):
+    for _ in range(_checked(count - 1, view, position, PARTITION_BYTES_MIN, tally)):
         index, offset, leader_epoch = PARTITION.unpack_from(view, position)
         metadata, position = _nullable_text(view, position + PARTITION.size)
         partitions.append((index, offset, leader_epoch, metadata))
-        position = _after_tags(view, position)
-    return (name, partitions), _after_tags(view, position)
+        position = _after_tags(view, position, tally)
+    return (name, partitions), _after_tags(view, position, tally)
 
 
 def _nullable_text(view: memoryview, position: int) -> tuple[str | None, int]:
@@ -75,14 +84,17 @@ def _text(view: memoryview, position: int) -> tuple[str, int]:
     return str(view[position:end], "utf-8"), end
 
 
-def _checked(count: int, view: memoryview, position: int, size_min: int) -> int:
+def _checked(count: int, view: memoryview, position: int, size_min: int, tally: Tally) -> int:
     if count * size_min > len(view) - position:
         raise Malformed(f"array claims {count} elements, {len(view) - position} bytes remain")
+    tally.add(count)
     return max(count, 0)
 
 
-def _after_tags(view: memoryview, position: int) -> int:
+def _after_tags(view: memoryview, position: int, tally: Tally) -> int:
     count, position = read_uvarint(view, position)
+    if count:
+        _checked(count, view, position, 2, tally)
     for _ in range(count):
         _, position = read_uvarint(view, position)
         size, position = read_uvarint(view, position)

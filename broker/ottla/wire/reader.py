@@ -7,15 +7,19 @@ over kio's schemas, and tests hold the two readers against each other.
 A message is an object with the fields of its version; fields that only the newest version has carry their defaults,
 so that a handler is written once. Times are integers in milliseconds, ids are 16 raw bytes or None. `records` fields
 are views into the frame: valid until the handler returns or awaits.
+
+A reader may have a limit of elements: what a frame claims is counted before it is read.
 """
 
 import struct as packing
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from ottla.wire.schema import FIXED_SIZE_CODES, Field, Struct
 
-__all__ = ["Malformed", "Message", "read_uvarint", "reader_of"]
+__all__ = ["Malformed", "Tally", "TooMany", "bounded", "read_uvarint", "reader_of"]
 
 Read = Callable[[memoryview, int], tuple[Any, int]]
 NO_ID = bytes(16)
@@ -25,49 +29,87 @@ class Malformed(ValueError):
     """The bytes are not the message they claim to be; says where and why."""
 
 
-class Message:
-    """A decoded request or one of its structs. Missing fields fall back to class attributes, the defaults."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.__dict__ = values
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.__dict__.items())})"
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{type(self).__name__} has no field {name} in this version")
+class TooMany(ValueError):
+    """The request has more elements than a reader takes."""
 
 
-def reader_of(struct: Struct, newest: Struct) -> Read:
-    """A function (view, position) → (message, position after it). Raises Malformed, struct.error or IndexError."""
-    defaults = {field.name: _default(field) for field in newest.fields} | {f.name: _default(f) for f in struct.fields}
-    made = type(struct.name, (Message,), defaults)
+class Tally:
+    """Elements of one message, of arrays at any depth and of tagged fields."""
+
+    __slots__ = ("_count", "elements_max")
+
+    def __init__(self, elements_max: int) -> None:
+        self.elements_max = elements_max
+        self._count = 0
+
+    def begin(self) -> None:
+        self._count = 0
+
+    def add(self, count: int) -> None:
+        self._count += count
+        if self._count > self.elements_max:
+            raise TooMany(f"more than {self.elements_max} elements (ottla.request.elements.max)")
+
+
+def bounded(read: Read, tally: Tally) -> Read:
+    """A reader whose `tally` begins with every message. Not for two threads at once."""
+
+    def read_bounded(view: memoryview, position: int) -> tuple[Any, int]:
+        tally.begin()
+        return read(view, position)
+
+    return read_bounded
+
+
+def reader_of(struct: Struct, newest: Struct, tally: Tally | None = None) -> Read:
+    """A function (view, position) → (message, position after it). Raises Malformed, struct.error or IndexError.
+
+    With a `tally`, which has to begin with every message (see `bounded`), also TooMany.
+    """
+    made = _message_type(struct, newest)
     newest_fields = {field.name: field for field in newest.fields}
-    plain = [(field.name, _field_reader(field, newest_fields)) for field in struct.plain_fields]
-    tagged = {field.tag: (field.name, _field_reader(field, newest_fields)) for field in struct.tagged_fields}
+    plain = [_field_reader(field, newest_fields, tally) for field in struct.plain_fields]
+    tagged = {field.tag: (field.name, _field_reader(field, newest_fields, tally)) for field in struct.tagged_fields}
 
     def read(view: memoryview, position: int) -> tuple[Any, int]:
-        values: dict[str, Any] = {}
-        for name, read_field in plain:
-            values[name], position = read_field(view, position)
-        return made(values), position
+        values: list[Any] = []
+        for read_field in plain:
+            value, position = read_field(view, position)
+            values.append(value)
+        return made(*values), position
 
     def read_flexible(view: memoryview, position: int) -> tuple[Any, int]:
-        values: dict[str, Any] = {}
-        for name, read_field in plain:
-            values[name], position = read_field(view, position)
+        values: list[Any] = []
+        for read_field in plain:
+            value, position = read_field(view, position)
+            values.append(value)
+        message = made(*values)
         if view[position]:
-            position = _read_tags(view, position, tagged, values)
+            position = _read_tags(view, position, tagged, message, tally)
         else:
             position += 1
-        return made(values), position
+        return message, position
 
     return read_flexible if struct.flexible else read
 
 
-def _read_tags(view: memoryview, position: int, tagged: dict[Any, tuple[str, Read]], values: dict[str, Any]) -> int:
+def _message_type(struct: Struct, newest: Struct) -> type[Any]:
+    """Its own plain fields by position, then those with defaults: its tagged ones, and what newer versions have.
+
+    gc=False: requests have no cycles, and a large one would otherwise keep the collector busy.
+    """
+    plain = [field.name for field in struct.plain_fields]
+    others = {field.name: _default(field) for field in (*newest.fields, *struct.tagged_fields)}
+    rest = [(name, Any, default) for name, default in others.items() if name not in plain]
+    return msgspec.defstruct(struct.name, [*((name, Any) for name in plain), *rest], gc=False, eq=False)
+
+
+def _read_tags(
+    view: memoryview, position: int, tagged: dict[Any, tuple[str, Read]], message: Any, tally: Tally | None
+) -> int:
     count, position = read_uvarint(view, position)
-    for _ in range(_checked(count, 2, view, position)):
+    _check(count, 2, view, position, tally)
+    for _ in range(count):
         tag, position = read_uvarint(view, position)
         size, position = read_uvarint(view, position)
         end = position + size
@@ -75,7 +117,8 @@ def _read_tags(view: memoryview, position: int, tagged: dict[Any, tuple[str, Rea
             raise Malformed(f"tagged field {tag} claims {size} bytes, {len(view) - position} remain")
         if tag in tagged:
             name, read_field = tagged[tag]
-            values[name], used = read_field(view[:end], position)
+            value, used = read_field(view[:end], position)
+            setattr(message, name, value)
             if used != end:
                 raise Malformed(f"tagged field {tag} ({name}) has {end - used} bytes too many")
         position = end
@@ -84,23 +127,24 @@ def _read_tags(view: memoryview, position: int, tagged: dict[Any, tuple[str, Rea
 
 def _default(field: Field) -> Any:
     if field.struct and not field.is_array and not field.nullable:
-        return type(field.struct.name, (Message,), {f.name: _default(f) for f in field.struct.fields})({})
+        fields = [(each.name, Any, _default(each)) for each in field.struct.fields]
+        return msgspec.defstruct(field.struct.name, fields, frozen=True)()
     return field.default
 
 
-def _field_reader(field: Field, newest_fields: dict[str, Field]) -> Read:
+def _field_reader(field: Field, newest_fields: dict[str, Field], tally: Tally | None) -> Read:
     if field.kind == "struct":
         assert field.struct is not None
         newest = newest_fields.get(field.name, field).struct or field.struct
-        one = reader_of(field.struct, newest)
+        one = reader_of(field.struct, newest, tally)
         if field.nullable and not field.is_array:
             one = _nullable_struct(one)
     else:
         one = PRIMITIVES.get(field.kind) or VARIABLE[field.kind, field.flexible]
-    return _array(one, size_min=_size_min(field), flexible=field.flexible) if field.is_array else one
+    return _array(one, size_min=_size_min(field), flexible=field.flexible, tally=tally) if field.is_array else one
 
 
-def _array(read_one: Read, *, size_min: int, flexible: bool) -> Read:
+def _array(read_one: Read, *, size_min: int, flexible: bool, tally: Tally | None) -> Read:
     def read(view: memoryview, position: int) -> tuple[Any, int]:
         if flexible:
             count, position = read_uvarint(view, position)
@@ -110,8 +154,9 @@ def _array(read_one: Read, *, size_min: int, flexible: bool) -> Read:
             position += 4
         if count < 0:
             return None, position
+        _check(count, size_min, view, position, tally)
         items = []
-        for _ in range(_checked(count, size_min, view, position)):
+        for _ in range(count):
             item, position = read_one(view, position)
             items.append(item)
         return items, position
@@ -119,11 +164,12 @@ def _array(read_one: Read, *, size_min: int, flexible: bool) -> Read:
     return read
 
 
-def _checked(count: int, size_min: int, view: memoryview, position: int) -> int:
-    """An array may only claim as many elements as the remaining bytes can hold."""
+def _check(count: int, size_min: int, view: memoryview, position: int, tally: Tally | None) -> None:
+    """An array may only claim as many elements as the remaining bytes can hold, and as the limit allows."""
     if count * size_min > len(view) - position:
         raise Malformed(f"array claims {count} elements, {len(view) - position} bytes remain")
-    return count
+    if tally is not None:
+        tally.add(count)
 
 
 def _size_min(field: Field) -> int:

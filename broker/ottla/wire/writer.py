@@ -6,15 +6,33 @@ given take the schema's default, so that a handler is written once for all versi
 
 import struct as packing
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ottla.wire.schema import FIXED_SIZE_CODES, Field, Struct
 
-__all__ = ["array_head", "text", "uvarint", "writer_of"]
+__all__ = ["EncodedArray", "array_head", "element_writer_of", "text", "uvarint", "writer_of"]
 
 Write = Callable[[list[bytes], Any], None]
 NO_ID = bytes(16)
+
+
+@dataclass(slots=True, frozen=True)
+class EncodedArray:
+    """Stands for an array whose elements are encoded already, by `element_writer_of`."""
+
+    count: int
+    data: bytes
+
+
+def element_writer_of(struct: Struct, path: Sequence[str]) -> Write:
+    """Writes one element of the array that is reached by these field names."""
+    for name in path:
+        field = next(field for field in struct.fields if field.name == name)
+        assert field.is_array and field.struct is not None, f"{name} is no array of structs"
+        struct = field.struct
+    return writer_of(struct)
 
 
 def writer_of(struct: Struct) -> Callable[[list[bytes], Mapping[str, Any]], None]:
@@ -79,6 +97,9 @@ def _array(write_one: Write, *, flexible: bool) -> Write:
     def write(parts: list[bytes], items: Any) -> None:
         if items is None:
             parts.append(b"\0" if flexible else b"\xff\xff\xff\xff")
+            return
+        if isinstance(items, EncodedArray):
+            parts += (array_head(items.count, flexible=flexible), items.data)
             return
         parts.append(array_head(len(items), flexible=flexible))
         for item in items:

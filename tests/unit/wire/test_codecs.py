@@ -2,6 +2,7 @@
 
 from random import Random
 
+import msgspec
 import pytest
 from ottla.api.registry import load_all
 from ottla.wire.reader import Malformed, reader_of
@@ -17,8 +18,8 @@ EVERY_VERSION = [
 def plain(message: object) -> object:
     if isinstance(message, list):
         return [plain(item) for item in message]
-    if hasattr(message, "__dict__"):
-        return {name: plain(value) for name, value in vars(message).items()}
+    if isinstance(message, msgspec.Struct):
+        return {name: plain(getattr(message, name)) for name in message.__struct_fields__}
     return bytes(message) if isinstance(message, memoryview) else message
 
 

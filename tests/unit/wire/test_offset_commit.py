@@ -8,12 +8,15 @@ from random import Random
 import pytest
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
-from ottla.wire.offset_commit import encode, read_flexible
-from ottla.wire.reader import Malformed
+from ottla.wire.offset_commit import encode, flexible_reader
+from ottla.wire.reader import Malformed, Tally
 from ottla.wire.schema import struct_of
 from support.kio_oracle import random_values, to_kio
 
 REFUSED = (Malformed, IndexError, struct.error, UnicodeDecodeError)
+
+
+READ = flexible_reader(Tally(1_000))
 
 
 def written(entity: type, values: dict) -> bytes:  # type: ignore[type-arg]
@@ -28,7 +31,7 @@ def test_requests_are_read_as_kio_wrote_them(version: int) -> None:
     for _ in range(300):
         values = random_values(random, struct_of(entity))
         data = written(entity, values)
-        request, end = read_flexible(memoryview(data + b"behind"), 0)
+        request, end = READ(memoryview(data + b"behind"), 0)
         assert end == len(data)
         assert request.group_id == values["group_id"] and request.member_id == values["member_id"]
         assert request.group_instance_id == values["group_instance_id"]
@@ -50,12 +53,12 @@ def test_cut_and_broken_requests_are_refused_or_read_but_never_worse() -> None:
     data = written(entity, random_values(random, struct_of(entity)))
     for end in range(len(data)):
         with pytest.raises(REFUSED):
-            read_flexible(memoryview(data[:end]), 0)
+            READ(memoryview(data[:end]), 0)
     for _ in range(2000):
         broken = bytearray(data)
         broken[random.randrange(len(broken))] = random.randrange(256)
         with contextlib.suppress(REFUSED):
-            read_flexible(memoryview(bytes(broken)), 0)
+            READ(memoryview(bytes(broken)), 0)
 
 
 @pytest.mark.parametrize("version", range(2, 10))

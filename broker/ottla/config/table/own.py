@@ -16,7 +16,7 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ottla.answers.max.bytes", INT, 24 * MIB, MEDIUM, valid=at_least(MIB),
            doc="Memory for answers that clients have not taken yet, on all connections. When there is more, clients"
                " that take nothing for a second lose their connection; beyond twice as much, at once."),
-    broker("ottla.request.elements.max", INT, 100_000, MEDIUM, valid=at_least(1_000), unit="elements",
+    broker("ottla.request.elements.max", INT, 50_000, MEDIUM, valid=at_least(2_000), unit="elements",
            doc="Topics, partitions, names and the like in one request. One with more is refused with INVALID_REQUEST,"
                " or by closing its connection where the answer has no place to say so."),
     broker("ottla.open.files.max", INT, 10_000, MEDIUM, valid=at_least(16), unit="files",
