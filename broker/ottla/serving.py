@@ -11,7 +11,7 @@ import sys
 from ottla.config import BrokerConfig
 from ottla.net.health import HealthServer
 from ottla.node import Node
-from ottla.system import RealThreads, System
+from ottla.system import RealThreads, System, raise_file_limit
 
 __all__ = ["serve"]
 
@@ -35,6 +35,7 @@ async def _serve(config: BrokerConfig) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     _tune_malloc()
+    raise_file_limit()
     node = Node(config, System(threads=RealThreads(config["num.io.threads"])))
     health = await _probed(config, node)
     if not await _started(node, stop):

@@ -7,8 +7,10 @@ The real ones are here; a simulator passes its own. Code below `net` and `rpc` u
 import asyncio
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
+import resource
 import shutil
 import time
 import uuid
@@ -276,6 +278,36 @@ class System:
             candidate = uuid.UUID(int=self.random.getrandbits(128), version=4)
             if not uuid_text(candidate).startswith("-"):
                 return candidate
+
+
+NO_MORE_FILES = (errno.EMFILE, errno.ENFILE)
+OTHER_FILES = 64  # of gRPC, worker processes, the metadata log, and files that are open for a moment
+
+
+@dataclass(frozen=True, slots=True)
+class FileShares:
+    """How the files that a process may open are shared out: the logs' part cannot be taken by connections."""
+
+    logs: int
+    connections: int
+
+    @classmethod
+    def of(cls, limit: int, *, logs_wanted: int) -> "FileShares":
+        available = max(limit - OTHER_FILES, 32)
+        logs = min(logs_wanted, available // 2)
+        return cls(logs, available - logs)
+
+
+def file_limit() -> int:
+    """What this process may open now."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def raise_file_limit() -> None:
+    """As far as the system allows."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def give_free_memory_back() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, Producer, TopicPartition
 
 PERIOD_S = 0.01
+RECORDS_MIN = 200
 READY_TIMEOUT_S = 30.0
 P99_MS_MAX = 100.0
 WORST_MS_MAX = 500.0
@@ -77,6 +78,7 @@ class Traffic:
         self._consumed: dict[int, float] = {}
         self._errors: list[str] = []
         self._stopping = threading.Event()
+        self._done = threading.Event()
         quiet = {"bootstrap.servers": bootstrap, "log_level": 0}
         self._producer = Producer({**quiet, "acks": "all", "linger.ms": 0})
         self._consumer = Consumer(
@@ -100,12 +102,13 @@ class Traffic:
         consuming = threading.Thread(target=self._consume)
         consuming.start()
         next_at = time.monotonic()
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() or len(self._sent_at) < RECORDS_MIN:
             self._send()
             next_at += PERIOD_S
             while (left_s := next_at - time.monotonic()) > 0:
                 self._producer.poll(left_s)
         self._producer.flush(30)
+        self._done.set()
         consuming.join()
         return Seen(self._times(self._acknowledged), self._times(self._consumed), len(self._sent_at), self._errors)
 
@@ -127,7 +130,7 @@ class Traffic:
     def _consume(self) -> None:
         give_up_at: float | None = None
         while give_up_at is None or (len(self._consumed) < len(self._sent_at) and time.monotonic() < give_up_at):
-            if give_up_at is None and self._stopping.is_set():
+            if give_up_at is None and self._done.is_set():
                 give_up_at = time.monotonic() + 30
             self._take(self._consumer.poll(0.1))
 

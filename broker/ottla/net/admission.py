@@ -1,4 +1,5 @@
-"""How many connections may be open, in all and from one address (max.connections, max.connections.per.ip)."""
+"""How many connections may be open: in all and from one address (max.connections, max.connections.per.ip), and as
+the system's limit of open files allows. Beyond the first two a connection is closed, beyond the last it waits."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -10,14 +11,21 @@ __all__ = ["Admission"]
 class Admission:
     """Shared by all listeners of a node. `setting` gives the value in force now."""
 
-    def __init__(self, setting: Callable[[str], Any]) -> None:
+    def __init__(self, setting: Callable[[str], Any], *, files_max: int) -> None:
         self._setting = setting
+        self._files_max = files_max
         self._open: Counter[str] = Counter()
+        self._count = 0
+
+    @property
+    def has_room(self) -> bool:
+        return self._count < self._files_max
 
     def enter(self, host: str) -> str | None:
         """Count a new connection; why it must be closed again, or None."""
         self._open[host] += 1
-        if self._open.total() > self._setting("max.connections"):
+        self._count += 1
+        if self._count > self._setting("max.connections"):
             return "max.connections is reached"
         if self._open[host] > self._limit_of(host):
             return f"max.connections.per.ip is reached for {host}"
@@ -25,6 +33,7 @@ class Admission:
 
     def leave(self, host: str) -> None:
         self._open[host] -= 1
+        self._count -= 1
         if not self._open[host]:
             del self._open[host]
 

@@ -1,7 +1,11 @@
-"""A Kafka listener: accepts connections, within limits, and closes those that have been idle."""
+"""A Kafka listener: accepts connections, within limits, and closes those that have been idle.
+
+It accepts by itself: when there are no more files to be had, clients stay in the kernel's queue until there are.
+"""
 
 import asyncio
 import errno
+import logging
 import socket
 from collections.abc import Callable
 
@@ -12,7 +16,12 @@ from ottla.system import give_free_memory_back
 
 __all__ = ["Listener"]
 
+log = logging.getLogger("ottla.net")
+
 REAP_SECONDS = 5.0
+ACCEPTED_MAX = 64  # in one turn of the loop
+FULL_SECONDS = 0.1  # until it is tried again whether there is a file for a connection
+NOT_NOW = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Listener:
@@ -20,7 +29,8 @@ class Listener:
         self.endpoint = endpoint
         self._config = config
         self._socket: socket.socket | None = None
-        self._server: asyncio.Server | None = None
+        self._accepting: asyncio.Task[None] | None = None
+        self._full = False
         self._connections: set[Connection] = set()
         self._reaper: asyncio.Task[None] | None = None
 
@@ -50,9 +60,52 @@ class Listener:
 
     async def start(self, shared: Shared) -> None:
         assert self._socket is not None
-        self._server = await asyncio.get_running_loop().create_server(self._factory(shared), sock=self._socket)
+        self._accepting = asyncio.ensure_future(self._accept(self._socket, shared))
         idle_seconds = shared.services.config["connections.max.idle.ms"] / 1000
         self._reaper = asyncio.ensure_future(self._reap(shared, idle_seconds))
+
+    async def _accept(self, listening: socket.socket, shared: Shared) -> None:
+        loop = asyncio.get_running_loop()
+        factory = self._factory(shared)
+        readable = asyncio.Event()
+        try:
+            while True:
+                readable.clear()
+                loop.add_reader(listening, readable.set)
+                await readable.wait()
+                loop.remove_reader(listening)  # it would be called again and again while nobody is accepted
+                for _ in range(ACCEPTED_MAX):
+                    if not await self._accept_one(listening, factory, shared):
+                        break
+                await asyncio.sleep(FULL_SECONDS if self._full else 0)
+        finally:
+            loop.remove_reader(listening)
+
+    async def _accept_one(self, listening: socket.socket, factory: Callable[[], Connection], shared: Shared) -> bool:
+        """False when there is none, or no room for one."""
+        self._note_full(not shared.admission.has_room)
+        if self._full:
+            return False
+        try:
+            accepted, _ = listening.accept()
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            self._note_full(error.errno in NOT_NOW)
+            return False
+        try:
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await asyncio.get_running_loop().connect_accepted_socket(factory, accepted)
+        except OSError as error:  # gone already, or no more files for the loop's own needs
+            self._note_full(error.errno in NOT_NOW)
+            accepted.close()
+        return True
+
+    def _note_full(self, full: bool) -> None:
+        if full and not self._full:
+            log.warning("no files are left for more connections on %s: clients wait (raise `ulimit -n`)", self.endpoint)
+        self._full = full
 
     def _factory(self, shared: Shared) -> Callable[[], Connection]:
         return lambda: Connection(
@@ -76,9 +129,10 @@ class Listener:
     async def stop(self) -> None:
         if self._reaper is not None:
             self._reaper.cancel()
-        if self._server is not None:
-            self._server.close()
-        elif self._socket is not None:
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.wait([self._accepting])
+        if self._socket is not None:
             self._socket.close()
         for connection in list(self._connections):
             connection.close("the broker stops", quiet=True)

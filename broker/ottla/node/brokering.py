@@ -1,5 +1,6 @@
 """The role `broker`: listeners for clients, partitions with their logs, and what a broker does on its own."""
 
+import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -28,9 +29,11 @@ from ottla.replica.upkeep import Upkeep
 from ottla.storage.cleaner import Cleaner
 from ottla.storage.folder_names import TopicPartition
 from ottla.storage.worker import ProcessWorker, Worker
-from ottla.system import System
+from ottla.system import FileShares, System, file_limit
 
 __all__ = ["BrokerPart"]
+
+log = logging.getLogger("ottla")
 
 REQUEST_BYTES_MAX = 32 << 20  # where queued.max.request.bytes does not say
 CLEANER_BYTES_PER_KEY = 200  # of the map from a key's hash to its last offset, as Python keeps it
@@ -128,10 +131,19 @@ class BrokerPart:
 
     def _shared(self, services: Services, quorum: QuorumPart) -> Shared:
         """What all connections have in common."""
+        shares = FileShares.of(file_limit(), logs_wanted=self._config["ottla.open.files.max"])
+        partitions = sum(1 for _ in self.replicas)
+        if partitions > shares.logs:
+            log.warning(
+                "%d partitions share %d open files: every access may have to open one; raise `ulimit -n` (now %d)",
+                partitions,
+                shares.logs,
+                file_limit(),
+            )
         queued_bytes_max: int = self._config["queued.max.request.bytes"]
         return Shared(
             services=services,
-            admission=Admission(quorum.settings.broker),
+            admission=Admission(quorum.settings.broker, files_max=shares.connections),
             requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
             answers=AnswerMemory(self._config["ottla.answers.max.bytes"], self._system.clock.monotonic),
         )

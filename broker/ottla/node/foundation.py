@@ -9,7 +9,7 @@ from ottla.storage.directories import LogDirectories
 from ottla.storage.directory import claim_all
 from ottla.storage.files import FileCache
 from ottla.storage.folder_names import TopicPartition
-from ottla.system import System, uuid_text
+from ottla.system import FileShares, System, file_limit, uuid_text
 
 __all__ = ["Foundation"]
 
@@ -30,7 +30,7 @@ class Foundation:
         self.directories = LogDirectories(
             claimed,
             system=system,
-            files=FileCache(system.disk, config["ottla.open.files.max"]),
+            files=FileCache(system.disk, FileShares.of(file_limit(), logs_wanted=config["ottla.open.files.max"]).logs),
             on_failure=lambda _, lost: on_lost(lost),
             on_all_failed=on_all_lost,
         )

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ottla.errors import Code, KafkaError
 from ottla.storage.log import Located, Log, Slice
-from ottla.system import System
+from ottla.system import NO_MORE_FILES, System
 
 __all__ = ["Stored"]
 
@@ -27,8 +27,9 @@ class Stored(ABC):
         return f"{self.topic}-{self.index}"
 
     def disk_failed(self, error: OSError) -> KafkaError:
-        """Takes the log dir offline; what to tell whoever asked."""
-        self._take_offline(error)
+        """Takes the log dir offline, unless only files are short; what to tell whoever asked."""
+        if error.errno not in NO_MORE_FILES:
+            self._take_offline(error)
         return KafkaError(Code.kafka_storage_error, f"{self}: {error}")
 
     @abstractmethod

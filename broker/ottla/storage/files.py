@@ -8,7 +8,7 @@ hold the OpenFile in a local variable for as long as its `file` is used.
 
 from threading import Lock
 
-from ottla.system import Disk, File
+from ottla.system import NO_MORE_FILES, Disk, File
 
 __all__ = ["FileCache", "Handle", "OpenFile"]
 
@@ -57,11 +57,21 @@ class FileCache:
         with self._lock:
             if opened := handle.opened:
                 return opened
-            opened = OpenFile(self.disk.open(handle.path, create=create))
+            opened = self._open(handle.path, create)
             self._evict(self._limit - 1)
             handle.opened = opened
             self._handles[handle] = None
             return opened
+
+    def _open(self, path: str, create: bool) -> OpenFile:
+        """When the process may open no more, half of those that are open make room."""
+        try:
+            return OpenFile(self.disk.open(path, create=create))
+        except OSError as error:
+            if error.errno not in NO_MORE_FILES or not self._handles:
+                raise
+        self._evict(len(self._handles) // 2)
+        return OpenFile(self.disk.open(path, create=create))
 
     def forget(self, handle: Handle) -> None:
         """Let the file go: before it is replaced by another under the same path, or when it is no longer wanted."""
