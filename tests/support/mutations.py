@@ -1,0 +1,52 @@
+"""Requests of every API and version, made at random and then damaged; by a seed."""
+
+from collections.abc import Iterator
+from random import Random
+
+from ottla.api.registry import load_all
+from ottla.wire.schema import request_struct
+from support.frames import framed
+from support.kio_oracle import kio_bytes, random_values, request_entity
+from support.raw_requests import header
+
+__all__ = ["mutated_requests"]
+
+HOSTILE = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff", b"\x00", b"\x80", b"\x00\x00\x00\x01")
+SAMPLES = 4
+CHANGES_MAX = 4
+
+
+def mutated_requests(random: Random) -> Iterator[bytes]:
+    """Without end; one in eight is left as it is."""
+    samples = [sample for each in every_version() for sample in samples_of(random, *each)]
+    while True:
+        data = bytearray(random.choice(samples))
+        if random.randrange(8):
+            for _ in range(random.randrange(1, CHANGES_MAX + 1)):
+                mutate(data, random)
+        yield framed(bytes(data))
+
+
+def every_version() -> list[tuple[int, int]]:
+    return [(api.key, version) for api in load_all().values() for version in range(api.version_min, api.version_max + 1)]
+
+
+def samples_of(random: Random, key: int, version: int) -> list[bytes]:
+    struct, entity = request_struct(key, version), request_entity(key, version)
+    head = header(key, version) + (b"\0" if struct.flexible else b"")
+    return [head + kio_bytes(entity, random_values(random, struct)) for _ in range(SAMPLES)]
+
+
+def mutate(data: bytearray, random: Random) -> None:
+    """Behind the header: what no API can be told from is refused by its first bytes."""
+    place = random.randrange(min(10, len(data)), len(data) + 1)
+    kind = random.randrange(4)
+    if kind == 0:
+        data[place : place + 1] = random.randbytes(1)
+    elif kind == 1:
+        hostile = random.choice(HOSTILE)
+        data[place : place + len(hostile)] = hostile
+    elif kind == 2:
+        del data[place:]
+    else:
+        data[place:place] = data[random.randrange(len(data) + 1) :][: random.randrange(40)]
