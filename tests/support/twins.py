@@ -1,4 +1,4 @@
-"""The two twins of a module that mypyc compiles: its source interpreted, and its binary, for tests that run over both."""
+"""Both twins of a module that mypyc compiles: its source interpreted, and its binary, for tests that run over both."""
 
 import importlib
 import sys

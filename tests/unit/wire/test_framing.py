@@ -1,7 +1,8 @@
-"""The framing of records: whatever a client may write passes in any pieces, and every flaw is refused, by both twins."""
+"""The framing of records: what a client may write passes in any pieces, and every flaw is refused, by both twins."""
 
 import time
 import tracemalloc
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ def body(history: list[tuple[int, bytes | None, bytes | None, list[tuple[str, by
 def fed(module: Any, data: bytes, count: int, cuts: list[int] | None = None) -> Any:
     found = module.Framing(count)
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts or ()), len(data)]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         found.feed(data[start:end])
     found.finish()
     return found
