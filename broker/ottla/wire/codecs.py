@@ -32,7 +32,7 @@ _SNAPPY_RATIO_MAX = 22  # its longest copy: 64 bytes from 3
 _LENGTH = Struct(">i")
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_INDEPENDENT = 0x20
-_ZSTD_OPTIONS = {zstd.DecompressionParameter.window_log_max: 27}
+_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 27}
 # Kafka's default levels; snappy has none. Kafka writes LZ4's default (9) with the fast compressor, not at height 9.
 _GZIP_DEFAULT, _LZ4_DEFAULT, _ZSTD_DEFAULT = 6, 9, 3
 
