@@ -28,7 +28,7 @@ CODECS = {"uncompressed": 0, **{codec.name.lower(): int(codec) for codec in Code
 # gunzipping it 2 ms.
 HERE_BYTES_MAX = 1 << 20
 UNCOMPRESSED_HERE_BYTES_MAX = 4 << 20 if is_compiled(framing) else 128 << 10
-RECOMPRESSED_HERE_BYTES_MAX = 16 << 10
+RECOMPRESSED_HERE_BYTES_MAX = 64 << 10
 TURN_BYTES_MAX = 8 << 20  # in one turn of the loop, over all requests
 PIECE_BYTES_COUNTED_MIN = 16 << 10  # a piece costs as much as these even if it is empty
 
