@@ -24,12 +24,12 @@ from ottla.wire.record_checks import body_pieces, check_records
 __all__ = ["Openings"]
 
 CODECS = {"uncompressed": 0, **{codec.name.lower(): int(codec) for codec in Codec}}
-# All of these are of bytes after decompression; a megabyte takes up to 0.7 ms compiled and 100 ms interpreted, and
-# gunzipping it 2 ms.
-HERE_BYTES_MAX = 1 << 20
+# All of these are of bytes after decompression. To check a megabyte takes up to 0.7 ms compiled and 100 ms interpreted;
+# to gunzip it, 2 ms.
+HERE_BYTES_MAX = 1 << 20 if is_compiled(framing) else 128 << 10
 UNCOMPRESSED_HERE_BYTES_MAX = 4 << 20 if is_compiled(framing) else 128 << 10
 RECOMPRESSED_HERE_BYTES_MAX = 64 << 10
-TURN_BYTES_MAX = 8 << 20  # in one turn of the loop, over all requests
+TURN_BYTES_MAX = 8 * HERE_BYTES_MAX  # in one turn of the loop, over all requests
 PIECE_BYTES_COUNTED_MIN = 16 << 10  # a piece costs as much as these even if it is empty
 
 
