@@ -78,10 +78,11 @@ def test_uncompressed_batches_have_a_limit_too() -> None:
 
 def test_one_turn_of_the_loop_opens_so_much_and_the_next_one_again() -> None:
     async def scenario(openings: Openings, worker: Counting) -> None:
-        batch = batch_of(opening.HERE_BYTES_MAX - 100_000, codec=Codec.ZSTD)
+        size = opening.HERE_BYTES_MAX * 3 // 4
+        batch = batch_of(size, codec=Codec.ZSTD)
         tried = [openings.here(batch, settings(), "t-0") for _ in range(30)]
         assert tried[0] and not tried[-1]
-        assert sum(tried) <= opening.TURN_BYTES_MAX // (opening.HERE_BYTES_MAX - 100_000)
+        assert sum(tried) <= opening.TURN_BYTES_MAX // size
         await asyncio.sleep(0)
         assert openings.here(batch, settings(), "t-0")
 
