@@ -89,7 +89,8 @@ OTHER_CODES = {
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    started = OttlaBroker(tmp_path_factory.mktemp("ottla"))
+    # The cleaner has a worker process of its own, which is not meant here.
+    started = OttlaBroker(tmp_path_factory.mktemp("ottla"), settings={"log.cleaner.enable": "false"})
     started.start()
     yield started
     started.close()
@@ -238,7 +239,7 @@ def test_bombs_stall_nobody(broker: BrokerProcess, policy: str) -> None:
                 beside[name] = time.monotonic() - started
                 answers = (decode_response(attacker.read_frame(), ProduceResponse) for _ in range(times))
                 outcomes[name] = {code for answer in answers for code in codes_of(answer)}
-            waits[name] = max(pulse.waits_s)
+            waits[name] = max(pulse.waits_s, default=0.0)
     print("longest waits", waits, "beside", beside)
     assert outcomes == {name: {NONE} for name in outcomes}, "Kafka takes any ratio"
     assert max(waits.values()) < 0.15, waits
