@@ -12,6 +12,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 env: $(VENV)/.ready ## Make .venv with everything for development (.venv/bin/ottla is the command)
+	@$(BIN)/python scripts/compile_modules.py
 
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@$(PYTHON) scripts/environment.py $(VENV)
@@ -57,4 +58,4 @@ cluster-env: env ## Print the exports that let kubectl and helm talk to it, for 
 	@$(CLUSTER) env
 
 clean: ## Remove the environment and caches
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis bench/out
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis bench/out broker/ottla/_compiled

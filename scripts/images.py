@@ -19,6 +19,7 @@ sys.path.insert(0, str(TOP))  # the Python that runs a script looks only in the 
 from scripts.container_engines import BuildFailed, Engine, find_engine  # noqa: E402
 
 VERSION = "0.1.0"
+NOT_SENT = {"__pycache__", "_compiled"}  # see .dockerignore
 KEPT_OF_EACH = 3  # archives; whoever builds at the same time may still load an older one
 
 
@@ -35,7 +36,17 @@ class Image:
 
 
 IMAGES = (
-    Image("broker", "broker/Dockerfile", ("requirements/broker.txt", "broker/command.sh", "broker/ottla")),
+    Image(
+        "broker",
+        "broker/Dockerfile",
+        (
+            "requirements/broker.txt",
+            "requirements/compile.txt",
+            "scripts/compile_modules.py",
+            "broker/command.sh",
+            "broker/ottla",
+        ),
+    ),
     Image("operator", "operator/Dockerfile", ("requirements/operator.txt", "broker/ottla", "operator/ottla_operator")),
     Image(
         "spark",
@@ -92,7 +103,7 @@ def _inputs(image: Image) -> Iterator[Path]:
     for source in image.sources:
         top = TOP / source
         found = [top] if top.is_file() else sorted(path for path in top.rglob("*") if path.is_file())
-        yield from (path for path in found if "__pycache__" not in path.parts)
+        yield from (path for path in found if NOT_SENT.isdisjoint(path.parts))
 
 
 def _build(engine: Engine, image: Image, target: Path) -> None:

@@ -23,6 +23,8 @@ def main() -> None:
     # Executors and clients hold nothing of the broker.
     spark = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["spark"]
     compile_to(FOLDER / "spark.txt", *IMAGE, "-", stdin="\n".join(spark))
+    # What the broker's image is built with, and does not hold.
+    compile_to(FOLDER / "compile.txt", *IMAGE, "-", stdin="mypy\nsetuptools")
     compile_to(FOLDER / "client.txt", *IMAGE, "-", stdin="confluent-kafka")
 
 

@@ -309,6 +309,18 @@ MUTATIONS = (
         "",
         SHARE_STATES,
     ),
+    Mutation(
+        "batches may hold fewer records than they claim",
+        "wire/framing.py",
+        "        if self.index != self.count:\n",
+        "        if False:\n",
+    ),
+    Mutation(
+        "a batch overtakes one of its client that is still being opened",
+        "replica/lines.py",
+        "            if before is not None and not before.done():\n",
+        "            if False:\n",
+    ),
 )
 
 

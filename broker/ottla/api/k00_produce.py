@@ -13,7 +13,6 @@ from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.uncommitted import ACKS_ALL, Uncommitted, refuse
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
-from ottla.replica.prepare import needs_preparation
 from ottla.txn.verifying import Asked
 from ottla.wire import batch as batches
 from ottla.wire.batch import Batch
@@ -45,13 +44,15 @@ def _outcome(name: str | bytes, data: Any, uncommitted: Uncommitted) -> Outcome:
             raise _internal(partition.topic)
         batch = batches.sole(data.records, version=call.version)
         batches.check(batch)
+        partition.require_leader()
         if batch.is_transactional and _must_verify(partition, batch, uncommitted.request):
             _append_verified(partition, batch, outcome, uncommitted)
-        elif partition.lines.preparing or needs_preparation(batch, partition.log.settings):
-            uncommitted.wait(batch, outcome)
-            partition.lines.prepare(uncommitted.append_prepared(partition, batch, outcome))
-        else:
+        elif partition.lines.preparing and uncommitted.client in partition.lines.preparing:
+            _append_opened(partition, batch, outcome, uncommitted, tried=False)
+        elif call.node.replicas.openings.here(batch, partition.log.settings, partition):
             uncommitted.append(partition, batch, outcome)
+        else:
+            _append_opened(partition, batch, outcome, uncommitted, tried=True)
     except KafkaError as error:
         refuse(outcome, error, name, call)
     return outcome
@@ -69,10 +70,18 @@ def _must_verify(partition: Partition, batch: Batch, request: Any) -> bool:
     """Whether the coordinator must be asked first; later batches wait for those that do."""
     if not request.transactional_id:
         raise KafkaError(Code.transactional_id_authorization_failed, "Transactional records need a transactional id")
-    partition.require_leader()
     producer_id = batch.producer_id
     known = partition.log.producers.in_transaction(producer_id, batch.producer_epoch)
     return not known or producer_id in partition.lines.verifying
+
+
+def _append_opened(
+    partition: Partition, batch: Batch, outcome: Outcome, uncommitted: Uncommitted, *, tried: bool
+) -> None:
+    """In line behind the connection's earlier batches. `tried`: it could not be opened on the loop."""
+    uncommitted.wait(batch, outcome)
+    append = uncommitted.append_prepared(partition, batch, outcome, tried=tried)
+    partition.lines.preparing.join(uncommitted.client, append)
 
 
 def _append_verified(partition: Partition, batch: Batch, outcome: Outcome, uncommitted: Uncommitted) -> None:
@@ -88,7 +97,7 @@ def _append_verified(partition: Partition, batch: Batch, outcome: Outcome, uncom
 
     uncommitted.wait(batch, outcome)
     append = uncommitted.append_prepared(partition, batch, outcome, ticket=ticket, first=vouched)
-    partition.lines.verify(batch.producer_id, append)
+    partition.lines.verifying.join(batch.producer_id, append)
 
 
 async def _ask_coordinator(partition: Partition, batch: Batch, request: Any, call: Call) -> None:

@@ -1,19 +1,21 @@
 """A produce request on its way to its answer: what became of each batch, and what is still waited for."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
-from ottla.replica.prepare import needs_preparation, prepared
 from ottla.storage.verification import Ticket
 from ottla.wire.batch import Batch
 from ottla.wire.produce_response import Outcome, encode
 from ottla.wire.reader import Malformed
 
 __all__ = ["ACKS_ALL", "Uncommitted", "refuse"]
+
+log = logging.getLogger("ottla.api")
 
 ACKS_ALL = -1
 
@@ -30,6 +32,11 @@ class Uncommitted(Deferred):
         self.topics: list[tuple[str | bytes, list[Outcome]]] = []
         self._waiting: list[Outcome] = []
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def client(self) -> int:
+        """What tells this client's connection from others."""
+        return id(self.call.farewells)
 
     def is_complete(self) -> bool:
         """Otherwise it waits, from now on as long as the client said."""
@@ -56,21 +63,20 @@ class Uncommitted(Deferred):
         *,
         ticket: Ticket | None = None,
         first: Callable[[], Awaitable[None]] | None = None,
+        tried: bool = False,
     ) -> None:
-        """Append what `first` allows, after the worker is done with it. To be run as a task; the outcome waits for it.
-
-        The lock keeps batches that need work in line with those behind them.
-        """
+        """Append what `first` allows, after it is opened. To be run as a task in a line; the outcome waits for it."""
         try:
             if first is not None:
                 await first()
-            async with partition.lines.preparation:
-                settings, worker = partition.log.settings, self.call.node.replicas.worker
-                if needs_preparation(batch, settings):
-                    batch = await prepared(batch, settings, worker, partition=str(partition))
-                self.append(partition, batch, outcome, ticket)
+            openings = self.call.node.replicas.openings
+            batch = await openings.prepared(batch, partition.log.settings, partition, client=self.client, tried=tried)
+            self.append(partition, batch, outcome, ticket)
         except KafkaError as error:
             refuse(outcome, error, partition.topic, self.call)
+        except Exception:  # a bug must not leave the client without an answer
+            log.exception("appending a batch to %s failed", partition)
+            refuse(outcome, KafkaError(Code.unknown_server_error), partition.topic, self.call)
         self._settle(outcome, outcome.error_code)
 
     def wait(self, batch: Batch, outcome: Outcome) -> None:

@@ -17,6 +17,7 @@ from ottla.metadata.state import PartitionState, ResourceType, Topic
 from ottla.replica.isr_changes import Controller
 from ottla.replica.leading import LeaderStream
 from ottla.replica.lost import LostReplicas
+from ottla.replica.opening import Openings
 from ottla.replica.partition import Partition
 from ottla.replica.replication import Replication
 from ottla.replica.settings import LiveSettings
@@ -39,7 +40,7 @@ class ReplicaHost:
         self, *, node_id: int, system: System, directories: LogDirectories, settings: LiveSettings, worker: Worker
     ) -> None:
         self.directories = directories
-        self.worker = worker
+        self.openings = Openings(worker)
         self.node_id = node_id
         self._system = system
         self._settings = settings

@@ -1,18 +1,31 @@
 """Which codec a batch uses, and its records packed and unpacked. Pure.
 
-Contract: `decompress` never gives, nor allocates, more than `size_bytes_max`, whatever the bytes claim; input that is
-no stream of its codec raises KafkaError(CORRUPT_MESSAGE).
+Contract: `pieces` streams, holding one piece at a time; `decompress` never gives, nor holds, more than
+`size_bytes_max`, whatever the bytes claim. Input that is no stream of its codec raises KafkaError(INVALID_RECORD).
 
 The codecs themselves are loaded when a batch is first opened or packed: brokers pass batches on as they are, and many
 never need those 2 MB.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 
-__all__ = ["DECOMPRESSED_BYTES_MAX", "Codec", "Data", "compress", "decompress"]
+from ottla.errors import Code, KafkaError
 
-# What one batch may unpack to. Kafka streams and has no such limit; a fetch of the largest batches stays far below it.
+__all__ = [
+    "DECOMPRESSED_BYTES_MAX",
+    "PIECE_BYTES_MAX",
+    "Codec",
+    "Data",
+    "compress",
+    "decompress",
+    "pieces",
+    "too_large",
+]
+
+# What one batch may unpack to where it is held whole in memory: compaction, internal topics.
 DECOMPRESSED_BYTES_MAX = 256 << 20
+PIECE_BYTES_MAX = 256 << 10
 
 Data = bytes | bytearray | memoryview
 
@@ -41,9 +54,31 @@ def compress(codec: int, data: Data, level: int | None = None) -> bytes:
     return codecs.COMPRESS[Codec(codec)](data, level)
 
 
+def pieces(codec: int, data: Data) -> Iterable[bytes]:
+    """The decompressed data, piece by piece."""
+    if codec == Codec.NONE:
+        return (bytes(data),)
+    from ottla.wire import codecs
+
+    return codecs.pieces(codec, data)
+
+
 def decompress(codec: int, data: Data, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Data:
     if codec == Codec.NONE:
         return data
-    from ottla.wire import codecs
+    found: list[bytes] = []
+    room = size_bytes_max
+    for piece in pieces(codec, data):
+        room -= len(piece)
+        if room < 0:
+            raise too_large(size_bytes_max)
+        if piece:
+            found.append(piece)
+    return found[0] if len(found) == 1 else b"".join(found)
 
-    return codecs.decompress(codec, data, size_bytes_max)
+
+def too_large(size_bytes_max: int) -> KafkaError:
+    """Clients answer this code by splitting the batch."""
+    return KafkaError(
+        Code.message_too_large, f"records decompress to more than {size_bytes_max} bytes; send smaller batches"
+    )

@@ -1,8 +1,8 @@
 """The records inside a batch (v2): read, written, checked. Pure.
 
-Only compaction, recompression, internal topics and the key check of compacted topics open a batch. Every length is
+Only compaction and internal topics decode records; what a client sends is checked by `framing`. Every length is
 checked against the bytes that are there, so malformed input costs no more than its own size and raises
-KafkaError(INVALID_RECORD); a stream that cannot be decompressed raises CORRUPT_MESSAGE.
+KafkaError(INVALID_RECORD), and so does a stream that cannot be decompressed.
 """
 
 from collections.abc import Iterator, Sequence

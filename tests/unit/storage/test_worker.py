@@ -52,7 +52,7 @@ def test_errors_come_back_as_they_were() -> None:
     async def scenario(worker: ProcessWorker) -> None:
         with pytest.raises(KafkaError, match="gzip") as raised:
             await worker.run(decompress, Codec.GZIP, b"nonsense")
-        assert raised.value.code is Code.corrupt_message
+        assert raised.value.code is Code.invalid_record
         with pytest.raises(FileNotFoundError):
             await worker.run(os.stat, "/nowhere/at/all")
         assert await worker.run(abs, -3) == 3
