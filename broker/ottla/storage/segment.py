@@ -195,6 +195,8 @@ class Segment(SegmentFiles):
             index.truncate(self.disk, position)
             times.truncate(self.disk, self.next_offset - self.base_offset)
             self.cut_aborted(self.next_offset)
+        else:  # no batch reaches so far: compaction removed those that did, and left a gap before the next segment
+            self.next_offset = offset
         self.sealed = False
         self.unindexed_bytes = 0
         self._max_timestamp = None
