@@ -84,6 +84,7 @@ def test_deleted_files_wait_for_their_readers(tmp_path):
 def test_delete_records(tmp_path):
     log, _ = segmented(tmp_path)
     log.advance_start(19)
+    log.delete_below_start()
     assert (log.start_offset, bases(log)) == (19, [18, 27])
     assert log.epochs.entries == ((0, 19),)
     log.advance_start(5)
