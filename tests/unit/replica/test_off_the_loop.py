@@ -2,10 +2,12 @@
 
 import asyncio
 import threading
+from pathlib import Path
 
 import pytest
-from ottla.storage import truncation
+from ottla.storage import names, truncation
 from ottla.storage.settings import LogSettings
+from ottla.wire.batch import iterate
 from support.loop_calls import LoopCalls
 from support.replica_hosts import HostFleet, assert_equal, leave_alone, run, until
 
@@ -152,5 +154,29 @@ def test_segments_are_deleted_in_a_thread(tmp_path, calls):
         assert calls.elsewhere["replace"] >= 2 and calls.elsewhere["remove"] >= 2
         assert calls.on_loop == {}
         assert log.doomed == []
+
+    run(test, tmp_path)
+
+
+def test_a_copy_that_is_cut_in_a_gap_of_its_compaction_comes_back(tmp_path):
+    """Its end is in the gap, the leader's is too; it must not state its old end again and again."""
+
+    async def test(fleet: HostFleet) -> None:
+        await fleet.join(0, 1)
+        await fleet.create("orders", (0, 1))
+        fleet.write(0, 5)
+        end = await fleet.same()
+        leave_alone(fleet, 0)
+        copy = fleet.partition(0).log
+        fleet.write(0, 5)
+        copy.roll()
+        fleet.write(0, 1)
+        first = next(iterate(copy.read_cold(start=0, end=end, size_bytes_max=1, whole_first=True)))
+        Path(f"{copy.segments[0].path(names.LOG)}{names.CLEANED}").write_bytes(first.data)
+        copy.replace(copy.segments[:1], 0)
+        await fleet.elect("orders", 0, leader=1)
+        fleet.write(1, 2)
+        await fleet.same()
+        assert (copy.end_offset, copy.segments[-1].base_offset) == (end + 6, 0)
 
     run(test, tmp_path)
