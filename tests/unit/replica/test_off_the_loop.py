@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from ottla.storage import names, truncation
+from ottla.storage.log import Log
 from ottla.storage.settings import LogSettings
+from ottla.system import Buffer
 from ottla.wire.batch import iterate
 from support.loop_calls import LoopCalls
 from support.replica_hosts import HostFleet, assert_equal, leave_alone, run, until
@@ -158,6 +160,10 @@ def test_segments_are_deleted_in_a_thread(tmp_path, calls):
     run(test, tmp_path)
 
 
+def write_cleaned(log: Log, data: Buffer) -> None:
+    Path(f"{log.segments[0].path(names.LOG)}{names.CLEANED}").write_bytes(data)
+
+
 def test_a_copy_that_is_cut_in_a_gap_of_its_compaction_comes_back(tmp_path):
     """Its end is in the gap, the leader's is too; it must not state its old end again and again."""
 
@@ -172,7 +178,7 @@ def test_a_copy_that_is_cut_in_a_gap_of_its_compaction_comes_back(tmp_path):
         copy.roll()
         fleet.write(0, 1)
         first = next(iterate(copy.read_cold(start=0, end=end, size_bytes_max=1, whole_first=True)))
-        Path(f"{copy.segments[0].path(names.LOG)}{names.CLEANED}").write_bytes(first.data)
+        write_cleaned(copy, first.data)
         copy.replace(copy.segments[:1], 0)
         await fleet.elect("orders", 0, leader=1)
         fleet.write(1, 2)
