@@ -19,6 +19,7 @@ TOP = Path(__file__).parent.parent
 TREES = Path.home() / ".cache" / "ottla" / "bench"
 OUT = Path(__file__).parent / "out" / "compare.json"
 ENVIRONMENT_TIMEOUT_S = 600.0
+RUNS_MIN = 2  # one run has no spread
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Change:
     old: float
     new: float
     spread: float
+    runs: int  # of the version that has fewer
 
     @property
     def change(self) -> float:
@@ -38,6 +40,8 @@ class Change:
 
     @property
     def verdict(self) -> str:
+        if self.runs < RUNS_MIN:
+            return "too few runs"
         if abs(self.change) <= max(SAME, self.spread):
             return "same"
         return "better" if (self.change > 0) == self.unit.endswith("/s") else "worse"
@@ -54,7 +58,9 @@ def changes(readings: dict[str, list[Reading]]) -> list[Change]:
 
 def _change(name: str, old: list[Reading], new: list[Reading]) -> Change:
     values = [[reading.value for reading in one] for one in (old, new)]
-    return Change(name, new[0].unit, median(values[0]), median(values[1]), max(map(spread, values)))
+    return Change(
+        name, new[0].unit, median(values[0]), median(values[1]), max(map(spread, values)), min(map(len, values))
+    )
 
 
 def spread(values: list[float]) -> float:

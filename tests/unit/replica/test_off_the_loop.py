@@ -151,7 +151,7 @@ def test_segments_are_deleted_in_a_thread(tmp_path, calls):
         await until(lambda: len(log.segments) == count - 2 and not log.changing.locked(), "two segments are gone")
         now_ms = log.clock.wall_ms()
         assert await partition.delete_expired(now_ms, log.end_offset, is_wanted=lambda: True) > 0
-        await partition.purge(now_ms + 1)
+        await partition.purge(log.clock.wall_ms() + 1)
         calls.end()
         assert calls.elsewhere["replace"] >= 2 and calls.elsewhere["remove"] >= 2
         assert calls.on_loop == {}
