@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support.fleet import FleetOf
+from support.genuine import GROWING_HEAP_OPTIONS, GenuineKafka
 from support.librdkafka import make_topic
+from support.ottla_broker import OttlaBroker
 from support.peers import PEERS
 from support.process import BrokerProcess
 
@@ -21,25 +23,40 @@ class Context:
     peer: str
     quick: bool
     half_load_records_per_s: int = HALF_LOAD_RECORDS_PER_S
+    program: Path | None = None  # of another version of Ottla
 
     def scaled(self, count: int) -> int:
         """Work to do, smaller in a quick run; a multiple of 1000."""
         return max(1000, int(count * (QUICK_SHARE if self.quick else 1)) // 1000 * 1000)
 
     @contextmanager
-    def broker(self, settings: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
-        """Started, on an empty folder that is removed afterwards."""
+    def broker(
+        self, settings: Mapping[str, str] | None = None, *, growing_heap: bool = False
+    ) -> Iterator[BrokerProcess]:
+        """Started, on an empty folder that is removed afterwards. `growing_heap`: a JVM begins with a small one."""
         make = PEERS[self.peer]
         with scratch(f"bench-{self.peer}-") as folder, closing(make(Path(folder), settings=settings)) as broker:
+            self._fit(broker)
+            if growing_heap and isinstance(broker, GenuineKafka):
+                broker.heap_options = GROWING_HEAP_OPTIONS
             broker.start()
             yield broker
 
     @contextmanager
-    def fleet(self) -> Iterator[FleetOf]:
-        """Three brokers in three racks at default settings, started; removed afterwards."""
-        with scratch(f"bench-fleet-{self.peer}-") as folder, closing(FleetOf(self.peer, Path(folder))) as fleet:
+    def fleet(self, settings: Mapping[str, str] | None = None) -> Iterator[FleetOf]:
+        """Three brokers in three racks, at default settings but for these, started; removed afterwards."""
+        with (
+            scratch(f"bench-fleet-{self.peer}-") as folder,
+            closing(FleetOf(self.peer, Path(folder), settings=settings)) as fleet,
+        ):
+            for member in fleet.members:
+                self._fit(member)
             fleet.start()
             yield fleet
+
+    def _fit(self, broker: BrokerProcess) -> None:
+        if self.program is not None and isinstance(broker, OttlaBroker):
+            broker.program = self.program
 
 
 def scratch(prefix: str) -> AbstractContextManager[str]:

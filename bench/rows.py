@@ -1,9 +1,11 @@
 """The rows of the report: what was measured on both brokers, and what the goal says about it. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
 LIMITED_BY_CLIENT = "client"
+SAME = 0.05  # two versions within this share of each other are called the same
 
 
 @dataclass(frozen=True)
@@ -35,29 +37,40 @@ START = Goal(at_most=0.25)
 FLEET_CPU_PER_GB = Goal(at_most=0.5)
 FLEET_TAIL_LATENCY = Goal(at_most=0.5)
 FAILOVER = Goal(at_most=0.3)
+FAILOVER_EQUAL_SESSIONS = Goal(at_most=1.0)
 JOIN_TIME = Goal(at_most=0.5)
 COMMITS_HELD = Goal(at_least=9900, on_ratio=False)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One figure of one run on one broker. `limited_by` tells what ran out, with the proof ("client (… 97 % …)")."""
+    """One figure of one run on one broker. `limited_by` tells what ran out, with the proof ("client (… 97 % …)");
+    `differs` what the two brokers do not have in common, where that moves the figure."""
 
     name: str
     unit: str
     value: float
     goal: Goal | None = None
     limited_by: str = ""
+    differs: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
+    """`limits` says for each peer what limited the run nearest to its median."""
+
     name: str
     unit: str
     kafka: float
     ottla: float
     goal: Goal | None
-    limited_by: str
+    limits: Mapping[str, str]
+    differs: str = ""
+
+    @property
+    def limited_by(self) -> str:
+        """For whom, with the proofs; empty where nobody looked."""
+        return "; ".join(f"{peer}: {limit}" for peer, limit in self.limits.items() if limit)
 
     @property
     def ratio(self) -> float:
@@ -79,8 +92,10 @@ class Row:
 
     @property
     def excused(self) -> bool:
-        """A client that cannot go faster says nothing about the broker."""
-        return self.limited_by.startswith(LIMITED_BY_CLIENT)
+        """A client that can go faster with neither broker says nothing about them. One that waits for one of the two
+        does."""
+        both = [self.limits.get(peer, "") for peer in ("kafka", "ottla")]
+        return all(limit.startswith(LIMITED_BY_CLIENT) for limit in both)
 
     @property
     def ok(self) -> bool:
@@ -94,7 +109,8 @@ class Row:
             "ottla": round(self.ottla, 4),
             "ratio": round(self.ratio, 4),
             "goal": str(self.goal) if self.goal else None,
-            "limited_by": self.limited_by or None,
+            "limited_by": {peer: limit for peer, limit in self.limits.items() if limit} or None,
+            "differs": self.differs or None,
             "ok": self.ok,
         }
 
@@ -117,7 +133,8 @@ def _make_row(name: str, peers: dict[str, list[Reading]]) -> Row:
         kafka=median(reading.value for reading in kafka) if kafka else 0.0,
         ottla=median(reading.value for reading in ottla) if ottla else 0.0,
         goal=sample.goal,
-        limited_by=_limit_of_median(ottla or kafka),
+        limits={peer: _limit_of_median(found) for peer, found in peers.items()},
+        differs=sample.differs,
     )
 
 

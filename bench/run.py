@@ -1,4 +1,7 @@
-"""`make bench`: all workloads on both brokers, in alternating rounds; medians, ratios and a verdict by the goals."""
+"""`make bench`: all workloads on both brokers, in alternating rounds; medians, ratios and a verdict by the goals.
+
+`--compare OLD NEW` takes two commits of Ottla instead of the two brokers.
+"""
 
 import argparse
 import signal
@@ -10,7 +13,20 @@ from typing import TypeAlias
 from rich.console import Console
 from support.kafka_jars import MissingProgram, kafka_jars
 
-from bench import consume, fleet, groups, latency, memory, produce_java, produce_librdkafka, share, start, transactions
+from bench import (
+    compare,
+    consume,
+    fleet,
+    groups,
+    latency,
+    memory,
+    produce_java,
+    produce_librdkafka,
+    results,
+    share,
+    start,
+    transactions,
+)
 from bench.context import Context
 from bench.report import print_last_line, print_table, write_json
 from bench.rows import Reading, make_rows
@@ -45,11 +61,25 @@ def main() -> None:
         kafka_jars()
     except MissingProgram as missing:
         sys.exit(str(missing))
-    readings = measure(options, console)
+    if options.compare:
+        compare_commits(options, console)
+        return
+    peers = [options.peer] if options.peer else list(PEER_NAMES)
+    readings = measure(options, {peer: Context(peer=peer, quick=options.quick) for peer in peers}, console)
     rows = make_rows(readings)
     write_json(rows)
+    if options.results:
+        results.write(rows, rounds=options.rounds)
     print_table(rows, console)
     print_last_line(rows, console)
+
+
+def compare_commits(options: argparse.Namespace, console: Console) -> None:
+    """The peers are the two commits; each is an Ottla with its own program."""
+    (old, old_program), (new, new_program) = map(compare.program_of, options.compare)
+    programs = {"old": old_program, "new": new_program}
+    contexts = {name: Context(peer="ottla", quick=options.quick, program=path) for name, path in programs.items()}
+    compare.report(compare.changes(measure(options, contexts, console)), old=old, new=new, console=console)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -58,15 +88,18 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=list(WORKLOADS), help="this workload (may be repeated)")
     parser.add_argument("--peer", choices=PEER_NAMES, help="only this broker")
     parser.add_argument("--rounds", type=int, default=None)
+    parser.add_argument("--results", action="store_true", help="write bench/RESULTS.md")
+    parser.add_argument(
+        "--compare", nargs=2, metavar=("OLD", "NEW"), help="two commits of Ottla instead of two brokers"
+    )
     options = parser.parse_args(arguments)
     options.rounds = options.rounds or (1 if options.quick else ROUNDS)
     return options
 
 
-def measure(options: argparse.Namespace, console: Console) -> dict[str, list[Reading]]:
+def measure(options: argparse.Namespace, contexts: dict[str, Context], console: Console) -> dict[str, list[Reading]]:
     """Readings by peer. Which peer goes first alternates, so that neither always meets the cooler machine."""
-    peers = [options.peer] if options.peer else list(PEER_NAMES)
-    contexts = {peer: Context(peer=peer, quick=options.quick) for peer in peers}
+    peers = list(contexts)
     readings: dict[str, list[Reading]] = {peer: [] for peer in peers}
     begin = time.monotonic()
     for number in range(options.rounds):

@@ -22,7 +22,21 @@ from typing import Protocol, TypeVar
 
 from ottla import rooms
 
-__all__ = ["Buffer", "Clock", "Disk", "File", "Lock", "Part", "RealClock", "RealDisk", "Region", "System", "Threads"]
+__all__ = [
+    "Buffer",
+    "Clock",
+    "Disk",
+    "File",
+    "FileShares",
+    "Lock",
+    "Part",
+    "RealClock",
+    "RealDisk",
+    "Region",
+    "System",
+    "Threads",
+    "finished",
+]
 
 Buffer = bytes | bytearray | memoryview
 T = TypeVar("T")
@@ -113,6 +127,20 @@ class Disk(Protocol):
 class Threads(Protocol):
     def run(self, work: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
         """Run blocking work away from the loop."""
+
+
+async def finished(work: "asyncio.Future[T]") -> T:
+    """The result of work in a thread. A caller that is cancelled is so only after the work has ended: a thread cannot
+    be stopped, and whoever comes next must not meet files that it is still changing."""
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError as cancellation:
+            cancelled = cancellation
+    if cancelled is not None:
+        raise cancelled
+    return work.result()
 
 
 class RealClock:

@@ -12,6 +12,11 @@ from cluster.places import kubeconfig
 from cluster.progress import step
 
 
+def is_given() -> bool:
+    """Whether KUBECONFIG names a cluster that is not ours."""
+    return _given() is not None
+
+
 def running() -> Access | None:
     """The cluster to use when it stands already."""
     if _given():

@@ -4,21 +4,27 @@ from cluster.access import Access
 from cluster.commands import CommandFailed
 
 LINES_MAX = 60
-LOOKS = (
-    ("get", "nodes"),
-    ("get", "kafkaclusters,kafkatopics,sparkapplications", "-A"),
-    ("get", "pods", "-A", "-o", "wide"),
-    ("get", "kafkaclusters", "-A", "-o", "jsonpath={.items[*].status}"),
-    ("get", "events", "-A", "--sort-by=.lastTimestamp"),
-    ("logs", "-n", "ottla-system", "-l", "app.kubernetes.io/component=operator", "--tail=60"),
-    ("logs", "-l", "app.kubernetes.io/component=broker", "--tail=15", "--prefix"),
-    ("logs", "-l", "spark-role=driver", "--tail=30", "--prefix"),
-    ("get", "sparkapplications", "-A", "-o", "jsonpath={.items[*].status}"),
-)
 
 
 def diagnosis(access: Access) -> str:
-    return "\n".join(f"$ kubectl {' '.join(look)}\n{_last_lines(access, look)}" for look in LOOKS)
+    return "\n".join(f"$ kubectl {' '.join(look)}\n{_last_lines(access, look)}" for look in _looks(access))
+
+
+def _looks(access: Access) -> list[tuple[str, ...]]:
+    """Of somebody's cluster nothing but what the run made there."""
+    here = ("-n", access.namespace)
+    where = ("-A",) if access.visit.is_ours else here
+    return [
+        ("get", "nodes"),
+        ("get", "kafkaclusters,kafkatopics,sparkapplications", *where),
+        ("get", "pods", *where, "-o", "wide"),
+        ("get", "kafkaclusters", *where, "-o", "jsonpath={.items[*].status}"),
+        ("get", "events", *where, "--sort-by=.lastTimestamp"),
+        ("logs", "-n", access.visit.operator_namespace, "-l", "app.kubernetes.io/component=operator", "--tail=60"),
+        ("logs", *here, "-l", "app.kubernetes.io/component=broker", "--tail=15", "--prefix"),
+        ("logs", *here, "-l", "spark-role=driver", "--tail=30", "--prefix"),
+        ("get", "sparkapplications", *where, "-o", "jsonpath={.items[*].status}"),
+    ]
 
 
 def _last_lines(access: Access, look: tuple[str, ...]) -> str:

@@ -69,6 +69,11 @@ def up(archives: Sequence[Path] = ()) -> Access:
     if teardown.left_behind():
         with step("removing what a former run left"):
             teardown.down()
+    if rules := teardown.foreign_rules():
+        raise CommandFailed(
+            f"this machine is a node of a Kubernetes already ({rules[0]}): to end ours would take its firewall rules "
+            "along; set KUBECONFIG to that cluster, or use another machine"
+        )
     state_folder().mkdir(parents=True)
     with step("images, unpacked once for all nodes"):
         image_store.fill([pause_image.ensure_archive(), *archives])

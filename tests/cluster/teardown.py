@@ -83,6 +83,23 @@ def _forget_rules(program: str) -> None:
             run(f"{program}-restore", stdin=kept)
 
 
+def foreign_rules() -> list[str]:
+    """Firewall rules of a Kubernetes that is not ours, before ours begins. The names in them do not say whose they are,
+    so `down` could not tell them from ours."""
+    assert not left_behind()
+    found = []
+    for program in ("iptables", "ip6tables"):
+        if shutil.which(program):
+            with contextlib.suppress(CommandFailed):
+                found += rules_of_kubernetes(run(f"{program}-save"))
+    return found
+
+
+def rules_of_kubernetes(rules: str) -> list[str]:
+    """Rules that lead somewhere, of what `iptables-save` said. A chain that nothing leads to harms nobody. Pure."""
+    return [line for line in rules.splitlines() if line.startswith("-A") and RULES_OF_KUBERNETES.search(line)]
+
+
 def without_kubernetes(rules: str) -> str:
     """What `iptables-save` said without chains and rules of kube-proxy, kubelets and their plugins. Pure."""
     return "".join(line for line in rules.splitlines(keepends=True) if not RULES_OF_KUBERNETES.search(line))

@@ -18,7 +18,6 @@ from support.waiting import eventually
 PARTITIONS = 3
 RECORDS_PER_SECOND = 400
 PROGRESS_RECORDS, PROGRESS_S = 400, 60.0
-CLIENT_IMAGE = "docker.io/ottla/client:0.1.0"
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,9 @@ def test_librdkafka_inside_and_outside_the_pods_network(events: Applied, topic: 
 
 def run_in_pod(access: Access, *arguments: str) -> dict[str, list[str]]:
     """The client image as a pod, to its end; what it printed."""
-    options = ("--image", CLIENT_IMAGE, "--image-pull-policy=Never", "--restart=Never", "--rm", "--attach", "--quiet")
-    said = access.kubectl("run", "client", "-n", "default", *options, "--", *arguments)
+    image = ("--image", access.visit.image("client"), f"--image-pull-policy={access.visit.pull_policy}")
+    options = ("--restart=Never", "--rm", "--attach", "--quiet")
+    said = access.kubectl("run", "client", "-n", access.namespace, *image, *options, "--", *arguments)
     answer: dict[str, list[str]] = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
     return answer
 

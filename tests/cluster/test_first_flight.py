@@ -48,8 +48,8 @@ def test_the_replicas_of_each_partition_stand_in_three_racks(events: Applied, to
 def test_each_example_becomes_ready_and_reads_well(events: Applied) -> None:
     kubectl = events.fleet.access.kubectl
     for kind in ("kafkacluster", "kafkatopic"):
-        kubectl("wait", "--for=condition=Ready", kind, "--all", "-n", "default", "--timeout=60s")
-    table = kubectl("get", "kfc,kft", "-n", "default")
+        kubectl("wait", "--for=condition=Ready", kind, "--all", "-n", events.fleet.namespace, "--timeout=60s")
+    table = kubectl("get", "kfc,kft", "-n", events.fleet.namespace)
     print(table)
     heading, events_row = rows(table)["kafkacluster.ottla.dev/events"]
     assert heading[:4] == ["NAME", "READY", "NODES", "UP"] and heading[-1] == "AGE"
@@ -75,7 +75,7 @@ def test_a_spec_that_cannot_be_is_refused_in_one_sentence(
     wrong = {
         "apiVersion": "ottla.dev/v1alpha1",
         "kind": "KafkaCluster",
-        "metadata": {"name": "wrong", "namespace": "default"},
+        "metadata": {"name": "wrong", "namespace": installed.namespace},
         "spec": {"pools": [pool], "listeners": [internal], **change},
     }
     with pytest.raises(CommandFailed, match=sentence):

@@ -17,19 +17,17 @@ from ottla_pipelines.sample.kafka import read_topic
 from ottla_pipelines.sample.outcome import read_sessions
 from support.waiting import eventually
 
-EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "sessions.yaml"
 PROGRAM = "local:///opt/ottla/spark-apps/ottla_pipelines/sessions.py"
-NAMESPACE = "default"
 RUN_S_MAX = 600
 SMALL = {"cores": 1, "coreRequest": "100m", "memory": "512m"}
 Making = Callable[..., str]
 
 
-def application(name: str, **spec: Any) -> dict[str, Any]:
+def application(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
     return {
         "apiVersion": GROUP,
         "kind": "SparkApplication",
-        "metadata": {"name": name, "namespace": NAMESPACE},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {"mainApplicationFile": PROGRAM, "driver": SMALL, "executor": {**SMALL, "cores": 2}, **spec},
     }
 
@@ -40,17 +38,17 @@ def make(installed: Access) -> Iterator[Making]:
     made: list[str] = []
 
     def make_one(name: str, **spec: Any) -> str:
-        installed.apply(application(name, **spec))
+        installed.apply(application(installed.namespace, name, **spec))
         made.append(name)
         return name
 
     yield make_one
     for name in made:
-        installed.kubectl("delete", "sparkapplication", name, "-n", NAMESPACE, "--ignore-not-found")
+        installed.kubectl("delete", "sparkapplication", name, "-n", installed.namespace, "--ignore-not-found")
 
 
 def state_of(cluster: Access, name: str) -> dict[str, Any]:
-    status: dict[str, Any] = cluster.get("sparkapplication", name, "-n", NAMESPACE).get("status", {})
+    status: dict[str, Any] = cluster.get("sparkapplication", name, "-n", cluster.namespace).get("status", {})
     return status
 
 
@@ -61,19 +59,20 @@ def condition(cluster: Access, name: str, kind: str) -> tuple[str, str, str]:
 
 
 def wait(cluster: Access, name: str, what: str) -> None:
-    words = ("wait", f"--for=condition={what}", f"sparkapplication/{name}", "-n", NAMESPACE)
+    words = ("wait", f"--for=condition={what}", f"sparkapplication/{name}", "-n", cluster.namespace)
     cluster.kubectl(*words, f"--timeout={RUN_S_MAX}s", timeout_s=RUN_S_MAX + 10)
 
 
 @pytest.fixture
-def example(events: Applied) -> Iterator[Applied]:
+def example(events: Applied, examples: Path) -> Iterator[Applied]:
     """What the README's kubectl lines do. It is taken away again, or its Job would not feed another fleet."""
+    access, here = events.fleet.access, ("-n", events.fleet.namespace)
     apply, *then = readme_commands("kubectl")
     assert apply == ["apply", "-f", "examples/"]
-    for words in (apply, *then):
-        print(events.fleet.access.kubectl(*words))
+    for words in (("apply", "-f", examples), *then):
+        print(access.kubectl(*words, *here))
     yield events
-    events.fleet.access.kubectl("delete", "-f", EXAMPLE, "--ignore-not-found")
+    access.kubectl("delete", *here, "-f", examples / "sessions.yaml", "--ignore-not-found")
 
 
 def test_the_example_gives_the_known_answer(example: Applied) -> None:
@@ -87,11 +86,11 @@ def test_the_example_gives_the_known_answer(example: Applied) -> None:
         (dict(one.headers() or [])["ottla.offset"], one.value()) for one in read_topic(outside, "clicks-dead-letter")
     }
     assert len(letters) > 0 and {value for _, value in letters} == {one.value for one in records if one.click is None}
-    table = rows(cluster.kubectl("get", "kfc,kft,sparkapp", "-n", NAMESPACE))
+    table = rows(cluster.kubectl("get", "kfc,kft,sparkapp", "-n", cluster.namespace))
     heading, cells = table["sparkapplication.ottla.dev/sessions"]
     assert heading[0] == "NAME" and "Completed" in cells, cells
     assert {"kafkacluster.ottla.dev/events", "kafkatopic.ottla.dev/clicks"} < table.keys()
-    executors = ("get", "pods", "-n", NAMESPACE, "-l", "ottla.dev/application=sessions,spark-role=executor")
+    executors = ("get", "pods", "-n", cluster.namespace, "-l", "ottla.dev/application=sessions,spark-role=executor")
     eventually(lambda: cluster.kubectl(*executors, "-o", "name"), lambda seen: seen.strip() == "")
 
 
@@ -115,13 +114,13 @@ def test_a_driver_killed_once_is_run_again_and_the_answer_is_exact(events: Appli
     feeder = Feeder(bootstrap=outside, topic=topics[0], result_topic=topics[1], seed=3, events=2000, tell=print)
     feeder.feed(waves=[1])
     eventually(lambda: read_sessions(outside, topics[1]), bool, timeout_s=RUN_S_MAX)
-    first = cluster.get("pod", "killed-driver", "-n", NAMESPACE)["metadata"]["uid"]
-    cluster.kubectl("delete", "pod", "killed-driver", "-n", NAMESPACE, "--grace-period=0", "--force")
+    first = cluster.get("pod", "killed-driver", "-n", cluster.namespace)["metadata"]["uid"]
+    cluster.kubectl("delete", "pod", "killed-driver", "-n", cluster.namespace, "--grace-period=0", "--force")
     eventually(lambda: state_of(cluster, name).get("executionAttempts"), lambda seen: seen == 2, timeout_s=RUN_S_MAX)
     assert "is gone" in state_of(cluster, name)["applicationState"]["errorMessage"]
     feeder.feed(waves=[2])
     wait(cluster, name, "Succeeded")
-    assert cluster.get("pod", "killed-driver", "-n", NAMESPACE)["metadata"]["uid"] != first
+    assert cluster.get("pod", "killed-driver", "-n", cluster.namespace)["metadata"]["uid"] != first
     records = [record for wave in make_waves(seed=3, events=2000) for record in wave]
     assert differences(closed_sessions(records), read_sessions(outside, topics[1])) == []
 
@@ -134,7 +133,7 @@ def test_a_program_that_fails_is_quoted_and_runs_when_it_is_corrected(installed:
     assert "pod failing-driver failed with exit code" in message
     assert "error: argument --until: invalid" in message, "the program's last words"
     patch = {"spec": {"arguments": ["--help"]}}
-    installed.kubectl("patch", "sparkapp", name, "-n", NAMESPACE, "--type=merge", "-p", json.dumps(patch))
+    installed.kubectl("patch", "sparkapp", name, "-n", installed.namespace, "--type=merge", "-p", json.dumps(patch))
     wait(installed, name, "Succeeded")
     again = state_of(installed, name)
     assert again["executionAttempts"] == 1 and "errorMessage" not in again["applicationState"]
@@ -148,12 +147,12 @@ def test_everything_goes_with_the_application_but_its_state(installed: Access, m
     make("leaving", arguments=["--help"], checkpoint={"volume": {"size": "10Mi"}})
     wait(installed, "leaving", "Succeeded")
     kinds = "pods,services,configmaps,serviceaccounts,roles,rolebindings"
-    chosen = (kinds, "-n", NAMESPACE, "-l", "ottla.dev/application=leaving", "-o", "name")
+    chosen = (kinds, "-n", installed.namespace, "-l", "ottla.dev/application=leaving", "-o", "name")
     assert len(installed.kubectl("get", *chosen).splitlines()) == 6
-    installed.kubectl("delete", "sparkapplication", "leaving", "-n", NAMESPACE)
+    installed.kubectl("delete", "sparkapplication", "leaving", "-n", installed.namespace)
     eventually(lambda: installed.kubectl("get", *chosen).strip(), lambda seen: seen == "", timeout_s=120)
-    assert installed.get("pvc", "leaving-checkpoint", "-n", NAMESPACE)["status"]["phase"] == "Bound"
-    installed.kubectl("delete", "pvc", "leaving-checkpoint", "-n", NAMESPACE)
+    assert installed.get("pvc", "leaving-checkpoint", "-n", installed.namespace)["status"]["phase"] == "Bound"
+    installed.kubectl("delete", "pvc", "leaving-checkpoint", "-n", installed.namespace)
 
 
 @pytest.mark.parametrize(
@@ -196,4 +195,4 @@ def test_what_only_time_can_tell_becomes_a_condition(
 )
 def test_a_spec_that_cannot_be_is_refused_in_a_sentence(installed: Access, spec: dict[str, Any], sentence: str) -> None:
     with pytest.raises(CommandFailed, match=sentence):
-        installed.apply(application("refused", **spec))
+        installed.apply(application(installed.namespace, "refused", **spec))

@@ -58,7 +58,9 @@ MUTATIONS = (
         "    if index <= raft.log.commit or raft.log.term_at(index) != raft.term:\n",
         "    if index <= raft.log.commit:\n",
     ),
-    Mutation("no cut where logs part", "replica/copying.py", "    copy.truncate_to(target)\n", "    pass\n"),
+    Mutation(
+        "no cut where logs part", "storage/truncation.py", "    if offset >= shape.end_offset:\n", "    if True:\n"
+    ),
     Mutation(
         "leaders do not look where logs part",
         "replica/leading.py",
@@ -127,9 +129,9 @@ MUTATIONS = (
     ),
     Mutation(
         "producers are not rolled back with the log",
-        "storage/log.py",
-        "min(self.start_offset, self.end_offset)\n        recovery.rebuild_producers(self)\n",
-        "min(self.start_offset, self.end_offset)\n",
+        "storage/truncation.py",
+        "    log.producers.take_over(cut.producers)\n",
+        "    pass\n",
     ),
     Mutation(
         "a torn tail is kept",

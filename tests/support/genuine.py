@@ -12,6 +12,7 @@ from support.process import BrokerFailed, BrokerProcess
 
 # kafka-server-start.sh and kafka-run-class.sh set exactly these.
 HEAP_OPTIONS = ("-Xmx1G", "-Xms1G")
+GROWING_HEAP_OPTIONS = ("-Xmx1G", "-Xms32M")  # the same bound, but only what is needed is taken
 PERFORMANCE_OPTIONS = (
     "-server",
     "-XX:+UseG1GC",
@@ -32,6 +33,7 @@ FLEET_OF_ONE = {
 
 class GenuineKafka(BrokerProcess):
     name = "kafka"
+    heap_options = HEAP_OPTIONS
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class GenuineKafka(BrokerProcess):
         self._formatted = (self.data_dir / "meta.properties").exists()
 
     def command(self) -> list[str]:
-        options = [*HEAP_OPTIONS, *PERFORMANCE_OPTIONS, "-cp", f"{kafka_jars()}/*"]
+        options = [*self.heap_options, *PERFORMANCE_OPTIONS, "-cp", f"{kafka_jars()}/*"]
         return ["java", *options, "kafka.Kafka", str(self._properties)]
 
     def prepare(self) -> None:

@@ -8,10 +8,10 @@ from support.process import BrokerProcess
 
 class OttlaBroker(BrokerProcess):
     name = "ottla"
+    program = Path(sys.executable).parent / "ottla"  # another one's, to compare two versions
 
     def command(self) -> list[str]:
         settings = {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}", "node.id": "1", **self.settings}
         overrides = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-        program = Path(sys.executable).parent / "ottla"
         folder = [] if "log.dirs" in settings else ["--data-dir", str(self.data_dir)]
-        return [str(program), "serve", *folder, *overrides]
+        return [str(self.program), "serve", *folder, *overrides]

@@ -1,13 +1,19 @@
-"""What a follower does to its copy of a partition when the leader tells it something. On the event loop.
+"""What a follower does to its copy of a partition when the leader tells it something. On the event loop; a cut waits
+for threads.
 
 Nothing here truncates for a message that does not fit: it is refused (KafkaError), and the follower states its position
 anew. Only the leader's word that the logs part, or that its own begins later, cuts the copy.
 """
 
 import logging
+from collections.abc import Callable
+from functools import partial
 
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
+from ottla.storage import truncation
+from ottla.storage.log import Log
+from ottla.storage.truncation import Cut
 from ottla.system import Buffer
 from ottla.wire.batch import iterate
 from ottla.wire.replication import Diverged, Entry, Follow
@@ -45,7 +51,7 @@ def append(partition: Partition, entry: Entry, batches: Buffer) -> None:
         _begin_with_whole_batch(partition, batches)
     partition.append_copied(batches)
     if is_empty:
-        partition.log.advance_start(end)
+        partition.begin_at(end)
     take_watermark(partition, high_watermark=entry.high_watermark, start=entry.start)
 
 
@@ -59,17 +65,17 @@ def _begin_with_whole_batch(partition: Partition, batches: Buffer) -> None:
 
 def take_watermark(partition: Partition, *, high_watermark: int, start: int) -> None:
     partition.follow_watermark(high_watermark)
-    partition.log.advance_start(min(start, partition.high_watermark))
+    partition.begin_at(min(start, partition.high_watermark))
 
 
-def cut(partition: Partition, diverged: Diverged) -> None:
-    """Give up what the leader does not have, as Kafka does it (KIP-101, KIP-279)."""
+async def cut(partition: Partition, diverged: Diverged) -> bool:
+    """Give up what the leader does not have, as Kafka does it (KIP-101, KIP-279). False when nothing was cut."""
     copy, end = partition.log, partition.log.end_offset
     target = min(_common_end(partition, diverged), end)
     if target < partition.high_watermark:
         log.warning("%s is cut to %d, below its high watermark %d", partition, target, partition.high_watermark)
-    copy.truncate_to(target)
-    partition.log_was_cut()
+    if not await partition.truncate(partial(_plan, target), is_wanted=_while_following(partition)):
+        return False
     log.info(
         "%s is cut from %d to %d: the leader's epoch %d ends at %d",
         partition,
@@ -78,6 +84,17 @@ def cut(partition: Partition, diverged: Diverged) -> None:
         diverged.epoch,
         diverged.end,
     )
+    return True
+
+
+def _plan(target: int, copy: Log) -> Cut | None:
+    return truncation.plan(copy, target)
+
+
+def _while_following(partition: Partition) -> Callable[[], bool]:
+    """Whether the leader that this copy is cut for is still its leader, in the same epoch."""
+    epoch = partition.leader_epoch
+    return lambda: not partition.is_leader and partition.leader_epoch == epoch
 
 
 def _common_end(partition: Partition, diverged: Diverged) -> int:
@@ -91,8 +108,8 @@ def _common_end(partition: Partition, diverged: Diverged) -> int:
     return min(end, diverged.end) if epoch == diverged.epoch else end
 
 
-def start_anew(partition: Partition, start: int) -> None:
-    """The leader's log begins after this one's end: there is nothing in common any longer."""
+async def start_anew(partition: Partition, start: int) -> bool:
+    """The leader's log begins after this one's end: nothing is in common any longer. False when nothing was cut."""
     if start <= partition.log.end_offset:
         raise KafkaError(
             Code.offset_out_of_range,
@@ -104,5 +121,8 @@ def start_anew(partition: Partition, start: int) -> None:
         start,
         partition.log.end_offset,
     )
-    partition.log.truncate_fully(start)
-    partition.log_was_cut()
+    return await partition.truncate(partial(_plan_fresh_start, start), is_wanted=_while_following(partition))
+
+
+def _plan_fresh_start(start: int, copy: Log) -> Cut:
+    return truncation.plan_fresh_start(copy, start)

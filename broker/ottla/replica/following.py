@@ -8,7 +8,7 @@ leader's data does not fit, is followed again after a pause, from where the copy
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 from ottla.errors import Code, KafkaError
 from ottla.replica import copying
@@ -30,7 +30,8 @@ BEHIND = frozenset(
 
 
 class LeaderLink:
-    """`address` gives host:port of the leader's gRPC server now, None while it is not known."""
+    """`address` gives host:port of the leader's gRPC server now, None while it is not known; `cutting` bounds how many
+    copies are cut at the same time."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class LeaderLink:
         connect: Connect,
         address: Callable[[int], str | None],
         hello: Callable[[], frames.Hello],
+        cutting: asyncio.Semaphore,
     ) -> None:
         self.leader_id = leader_id
         self._connect = connect
@@ -49,6 +51,8 @@ class LeaderLink:
         self._last_slot = STREAM_SLOT
         self._pauses: dict[Partition, float] = {}
         self._timers: dict[Partition, asyncio.TimerHandle] = {}
+        self._cutting = cutting
+        self._cuts: dict[Partition, asyncio.Task[None]] = {}  # while one is cut, its position is not stated
         self._stream: Stream | None = None
         self._said_hello: frames.Hello | None = None
         self._outbox: list[Frame] = []
@@ -72,6 +76,8 @@ class LeaderLink:
         self._pauses.pop(partition, None)
         if (timer := self._timers.pop(partition, None)) is not None:
             timer.cancel()
+        if (cut := self._cuts.pop(partition, None)) is not None:
+            cut.cancel()
         if partition.on_durable == self._acknowledge:
             partition.on_durable = None
         if slot is not None:
@@ -90,10 +96,11 @@ class LeaderLink:
             self._say(hello)
 
     async def stop(self) -> None:
+        cuts = list(self._cuts.values())
         for partition in list(self._partitions):
             self.leave(partition)
         self._task.cancel()
-        await asyncio.wait([self._task])
+        await asyncio.wait([self._task, *cuts])
 
     # the stream's life
 
@@ -171,7 +178,7 @@ class LeaderLink:
 
     def _state(self, partition: Partition) -> None:
         """Tell the leader where the copy stands, if it can be told."""
-        if self._stream is None or partition not in self._partitions:
+        if self._stream is None or partition not in self._partitions or partition in self._cuts:
             return
         self._last_slot += 1
         slot = self._last_slot
@@ -240,9 +247,9 @@ class LeaderLink:
                 for slot, high_watermark, start in items:
                     self._take_watermark(slot, high_watermark=high_watermark, start=start)
             case frames.Diverged(slot):
-                self._cut(slot, lambda partition: copying.cut(partition, frame))
+                self._begin_cut(slot, lambda partition: copying.cut(partition, frame))
             case frames.StartAt(slot, _, start):
-                self._cut(slot, lambda partition: copying.start_anew(partition, start))
+                self._begin_cut(slot, lambda partition: copying.start_anew(partition, start))
             case Refused(slot, code, message):
                 self._refused(slot, Code(code), message)
             case _:
@@ -282,24 +289,37 @@ class LeaderLink:
             self._pauses.pop(partition, None)
             self._acks[entry.slot] = partition
 
-    def _cut(self, slot: int, cut: Callable[[Partition], None]) -> None:
+    def _begin_cut(self, slot: int, cut: Callable[[Partition], Coroutine[None, None, bool]]) -> None:
+        """From here on the leader's data for this slot is not taken; other partitions of the stream go on.
+
+        The stream may end meanwhile. The cut goes on: what the leader said holds for its whole epoch, in which its log
+        only grows. Only a new epoch ends it (`leave`).
+        """
         partition = self._current(slot)
         if partition is None:
             return
-        before = copying.position(partition, slot)
         self._forget(slot)
+        self._partitions[partition] = None
+        self._cuts[partition] = asyncio.ensure_future(self._cut(partition, cut))
+
+    async def _cut(self, partition: Partition, cut: Callable[[Partition], Coroutine[None, None, bool]]) -> None:
+        is_cut = False
         try:
-            cut(partition)
-        except (KafkaError, OSError) as failure:
-            error = partition.disk_failed(failure) if isinstance(failure, OSError) else failure
+            async with self._cutting:
+                is_cut = await cut(partition)
+            if not is_cut:
+                log.error("%s is not cut where it parts from leader %d; it is tried again", partition, self.leader_id)
+        except KafkaError as error:
             log.error("%s cannot be cut: %s", partition, error)
-            self._again(partition)
-            return
-        if copying.position(partition, slot) == before:
-            log.error("%s does not find where it parts from leader %d; it is tried again", partition, self.leader_id)
-            self._again(partition)
-        else:
+        except Exception:
+            log.exception("%s cannot be cut; it is tried again", partition)
+        if self._cuts.get(partition) is not asyncio.current_task():
+            return  # left, and perhaps followed again in a newer epoch
+        del self._cuts[partition]
+        if is_cut:
             self._state(partition)
+        else:
+            self._again(partition)
 
     def _refused(self, slot: int, code: Code, message: str) -> None:
         if slot == STREAM_SLOT:

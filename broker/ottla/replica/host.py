@@ -183,10 +183,13 @@ class ReplicaHost:
                 if self.node_id not in state.replicas:
                     self.offline.pop(key, None)
                     if partition is not None:
-                        self._remove(partition)
+                        await self._remove(partition)
                 elif partition is not None:
-                    partition.become(state, isr_size_min=self._isr_size_min(topic.name))
-                    self._arrange(partition)
+                    # Not while a thread cuts its files: a leader would append where they still end later. Such a wait
+                    # is short, for a cut holds the log only once it knows where.
+                    async with partition.log.changing:
+                        partition.become(state, isr_size_min=self._isr_size_min(topic.name))
+                        self._arrange(partition)
                 elif key not in self.offline:
                     new.append((topic, state))
         await self._create(new)
@@ -234,13 +237,18 @@ class ReplicaHost:
     async def _delete(self, deleted: Mapping[uuid.UUID, str]) -> None:
         for topic_id, name in deleted.items():
             for key in [key for key in self._partitions if key[0] == topic_id.bytes]:
-                self._remove(self._partitions[key])
+                await self._remove(self._partitions[key])
             self.offline = {key: lost for key, lost in self.offline.items() if key[0] != name}
 
-    def _remove(self, partition: Partition) -> None:
-        """Its topic was deleted, or other brokers have it now."""
-        self._stop(partition)
-        self.directories.delete(partition.log)
+    async def _remove(self, partition: Partition) -> None:
+        """Its topic was deleted, or other brokers have it now.
+
+        Not while a thread renames its files: it would find those of a newer topic under the old names.
+        """
+        async with partition.log.changing:
+            if self.find(partition.topic_id.bytes, partition.index) is partition:  # its log dir may have failed
+                self._stop(partition)
+                self.directories.delete(partition.log)
 
     def _stop(self, partition: Partition) -> None:
         for key in ((partition.topic_id.bytes, partition.index), (partition.topic, partition.index)):

@@ -19,6 +19,7 @@ __all__ = ["Replication"]
 log = logging.getLogger("ottla.replica")
 
 NO_BROKER_EPOCH = -1
+CUTS_AT_ONCE_MAX = 4  # each may keep a thread busy for seconds; reads and flushes need the others (RealThreads: 8)
 
 
 class Hosting(Protocol):
@@ -37,6 +38,7 @@ class Replication:
         self._connect = connect
         self._system = system
         self._links: dict[int, LeaderLink] = {}
+        self._cutting = asyncio.Semaphore(CUTS_AT_ONCE_MAX)
         self._followed: dict[Partition, tuple[int, int]] = {}  # leader, leader epoch
         self._isr_changes = IsrChanges(
             node_id=host.node_id, epoch=self._broker_epoch, controller=controller, system=system
@@ -69,7 +71,7 @@ class Replication:
         link = self._links.get(leader)
         if link is None:
             link = self._links[leader] = LeaderLink(
-                leader, connect=self._connect, address=self._address, hello=self._hello
+                leader, connect=self._connect, address=self._address, hello=self._hello, cutting=self._cutting
             )
         return link
 

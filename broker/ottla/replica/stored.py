@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ottla.errors import Code, KafkaError
+from ottla.storage import retention, truncation
 from ottla.storage.log import Located, Log, Slice
-from ottla.system import NO_MORE_FILES, System
+from ottla.storage.segment import Segment
+from ottla.storage.truncation import Cut
+from ottla.system import NO_MORE_FILES, System, finished
 
 __all__ = ["Stored"]
 
@@ -22,6 +25,7 @@ class Stored(ABC):
         self._system = system
         self._flush_task: asyncio.Task[None] | None = None
         self._sealing: asyncio.Future[int] | None = None
+        self._deleting: asyncio.Task[None] | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -91,11 +95,87 @@ class Stored(ABC):
 
     def delete_before(self, offset: int) -> None:
         """DeleteRecords: the log begins at `offset` from now on, and soon on the followers too."""
+        self.begin_at(offset)
+        self.start_moved()
+
+    def begin_at(self, offset: int) -> None:
+        """The log begins at `offset` if it began before; segments wholly below leave it soon. OFFSET_OUT_OF_RANGE."""
+        self.log.advance_start(offset)
+        if self._deleting is None and self.log.has_segments_below_start:
+            self._deleting = asyncio.ensure_future(self._delete_below_start())
+
+    async def _delete_below_start(self) -> None:
         try:
-            self.log.advance_start(offset)
+            async with self.log.changing:
+                await self._bury(retention.take_below_start(self.log))
+        except OSError as error:
+            self._take_offline(error)
+        finally:
+            self._deleting = None
+
+    async def delete_expired(self, now_ms: int, high_watermark: int, *, is_wanted: Callable[[], bool]) -> int:
+        """Retention; the number of segments that it deleted. It is not wanted when the partition left this broker."""
+        log = self.log
+        try:
+            if not await self._system.threads.run(log.expired_segments, now_ms, high_watermark):
+                return 0
+            async with log.changing:
+                expired = retention.take_expired(log, now_ms, high_watermark) if is_wanted() else []
+                await self._bury(expired)
+        except OSError as error:
+            self._take_offline(error)
+            return 0
+        return len(expired)
+
+    async def _bury(self, taken: list[Segment]) -> None:
+        """The log is shorter already: readers that still hold these segments open them by their new names."""
+        log = self.log
+
+        def bury() -> None:
+            for segment in taken:
+                retention.bury(log, segment)
+
+        if taken:
+            await finished(self._system.threads.run(bury))
+            retention.remove_later(log, taken)
+
+    async def purge(self, now_ms: int) -> None:
+        """Remove the files of deleted segments whose time has come. To unlink a large file takes a while."""
+        if due := retention.due_for_removal(self.log, now_ms):
+            try:
+                await self._system.threads.run(self.log.remove, due)
+            except OSError as error:
+                self._take_offline(error)
+
+    # cutting off the end
+
+    async def truncate(self, plan: Callable[[Log], Cut | None], *, is_wanted: Callable[[], bool]) -> bool:
+        """Cut the log as `plan`, run in a thread, says. False when nothing was cut: it ends there already, it changed
+        under the plan, or the cut is not wanted any longer. KAFKA_STORAGE_ERROR.
+
+        The plan may take seconds, and holds nobody up: this broker may be told of another leader epoch meanwhile, or
+        lead itself and append. Such a plan is thrown away, for it says where this log parts from an *earlier* leader's:
+        the new one may have counted on records beyond that, which this broker stated as its own in the new epoch.
+        `is_wanted` is asked while `changing` is held, and a role is changed only by whoever holds it (see host.py), so
+        from there on nobody appends until the file ends where the log does.
+        """
+        log, threads = self.log, self._system.threads
+        try:
+            cut = await threads.run(plan, log)
+            async with log.changing:
+                debris = truncation.apply(log, cut) if cut is not None and is_wanted() else None
+                if debris is None:
+                    return False
+                self.log_was_cut()
+                await finished(threads.run(truncation.settle, log, debris))
+                truncation.finish(log, debris)
         except OSError as error:
             raise self.disk_failed(error) from error
-        self.start_moved()
+        return True
+
+    @abstractmethod
+    def log_was_cut(self) -> None:
+        """The log ends earlier, or begins anew elsewhere."""
 
     # reading
 

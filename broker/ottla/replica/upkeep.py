@@ -3,8 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from ottla.replica.host import ReplicaHost
+from ottla.replica.partition import Partition
 from ottla.replica.settings import LiveSettings
 from ottla.storage.cleaner import Cleaner
 from ottla.system import System
@@ -51,21 +53,26 @@ class Upkeep:
                 log.exception("upkeep (%s) failed; it is tried again", chore.__name__)
 
     async def delete_old(self) -> None:
-        """Retention. Which segments are due is found in a thread, the deletion itself happens on the loop."""
+        """Retention. Which segments are due is found in a thread; they leave the log on the loop, and their files in a
+        thread."""
         now_ms = self._system.clock.wall_ms()
         for number, partition in enumerate(list(self._host)):
             if "delete" in partition.log.settings.cleanup_policies or partition.log.start_offset > 0:
-                due = await self._system.threads.run(partition.log.expired_segments, now_ms, partition.high_watermark)
-                if due and self._host.find(partition.topic, partition.index) is partition:
-                    deleted = partition.log.delete_expired(now_ms, partition.high_watermark)
+                deleted = await partition.delete_expired(
+                    now_ms, partition.high_watermark, is_wanted=partial(self._is_here, partition)
+                )
+                if deleted:
                     partition.start_moved()
                     log.info(
-                        "%s: %d old segments deleted, begins at %d", partition, len(deleted), partition.log.start_offset
+                        "%s: %d old segments deleted, begins at %d", partition, deleted, partition.log.start_offset
                     )
-            partition.log.purge(now_ms)
+            await partition.purge(now_ms)
             if number % PARTITIONS_PER_STEP == 0:
                 await asyncio.sleep(0)
         await self._host.directories.purge(now_ms)
+
+    def _is_here(self, partition: Partition) -> bool:
+        return self._host.find(partition.topic, partition.index) is partition
 
     async def flush_by_time(self) -> None:
         now = self._system.clock.monotonic()

@@ -7,7 +7,7 @@ dir's failure.
 import logging
 from collections.abc import Callable, Sequence
 
-from ottla.storage import aborted_index, compaction, names
+from ottla.storage import aborted_index, compaction, names, replace
 from ottla.storage.batch_filter import LastWritten
 from ottla.storage.cleaned_transactions import CleanedTransactions
 from ottla.storage.cleaning_plan import Due, LogFacts, SegmentFacts, dirtiest, due
@@ -20,7 +20,7 @@ from ottla.storage.segment import Segment
 from ottla.storage.segment_files import FILE_KINDS
 from ottla.storage.settings import UNLIMITED
 from ottla.storage.worker import Worker
-from ottla.system import System
+from ottla.system import System, finished
 
 __all__ = ["Cleaner"]
 
@@ -92,13 +92,24 @@ class Cleaner:
             result = await self._worker.run(compaction.rewrite, log.disk, cleaning, bases, transactions)
             transactions = result.transactions
             if not result.changed and len(bases) == 1:
-                _drop(log, bases[0])
-            elif self._is_unchanged(log, [segments[base] for base in bases], cleaning):
-                log.replace([segments[base] for base in bases], bases[0])
-            else:
+                await self._system.threads.run(_drop, log, bases[0])
+            elif not await self._replace(log, [segments[base] for base in bases], cleaning):
                 return None
         await self._worker.run(compaction.forget)
         return reached
+
+    async def _replace(self, log: Log, old: Sequence[Segment], cleaning: Cleaning) -> bool:
+        """Swap the rewritten segment in. Renames and the sync of the folder wait for the disk: they are for a thread.
+
+        Nobody else takes segments out of the log while `changing` is held, so what was unchanged before the thread is
+        so after it; appends and rolls concern the active segment, which is none of these.
+        """
+        async with log.changing:
+            if not self._is_unchanged(log, old, cleaning):
+                return False
+            new = await finished(self._system.threads.run(replace.exchange, log, old, old[0].base_offset))
+            replace.take_over(log, old, new)
+        return True
 
     def _is_unchanged(self, log: Log, old: Sequence[Segment], cleaning: Cleaning) -> bool:
         """False when retention, deletion or truncation was faster; the next start removes what was made in vain."""

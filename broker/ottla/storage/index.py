@@ -48,13 +48,15 @@ class OffsetIndex:
         number = bisect_right(self.positions, position) - 1
         return self.positions[number] if number >= 0 else 0
 
-    def truncate(self, disk: Disk, size: int) -> None:
-        """Drop what points to batches at or beyond this position."""
+    def truncate(self, size: int) -> None:
+        """Drop what points to batches at or beyond this position; the file keeps it until `cut_file` or `write`."""
         keep = bisect_left(self.positions, size)
         self.offsets, self.positions = self.offsets[:keep], self.positions[:keep]
-        if self.written > keep:
-            self.written = keep
-            _cut(disk, self.path, keep * OFFSET_ENTRY_BYTES)
+        self.written = min(self.written, keep)
+
+    def cut_file(self, disk: Disk) -> None:
+        """Blocking."""
+        _cut(disk, self.path, self.written * OFFSET_ENTRY_BYTES)
 
     def write(self, disk: Disk) -> bool:
         """Bring the file up to date, not durably; whether there was anything new. An empty index has an empty file."""
@@ -113,13 +115,19 @@ class TimeIndex:
         number = bisect_right(self.timestamps, timestamp) - 1
         return self.offsets[number] if number >= 0 else 0
 
-    def truncate(self, disk: Disk, offset: int) -> None:
-        """Drop what points to this relative offset or beyond."""
-        keep = bisect_left(self.offsets, offset)
+    def kept_below(self, offset: int) -> int:
+        """The number of entries that point to less than this relative offset: they stay when the log is cut there."""
+        return bisect_left(self.offsets, offset)
+
+    def truncate(self, offset: int) -> None:
+        """Drop what points to this relative offset or beyond; the file keeps it until `cut_file` or `write`."""
+        keep = self.kept_below(offset)
         self.timestamps, self.offsets = self.timestamps[:keep], self.offsets[:keep]
-        if self.written > keep:
-            self.written = keep
-            _cut(disk, self.path, keep * TIME_ENTRY.size)
+        self.written = min(self.written, keep)
+
+    def cut_file(self, disk: Disk) -> None:
+        """Blocking."""
+        _cut(disk, self.path, self.written * TIME_ENTRY.size)
 
     def write(self, disk: Disk) -> bool:
         is_new = len(self) > self.written
@@ -155,8 +163,11 @@ def _write(disk: Disk, path: str, position: int, data: bytes) -> None:
 
 
 def _cut(disk: Disk, path: str, size: int) -> None:
-    file = disk.open(path, create=True)
+    if not disk.exists(path):
+        return  # an active segment has no index files yet
+    file = disk.open(path)
     try:
-        file.truncate(min(size, file.size()))
+        if file.size() > size:
+            file.truncate(size)
     finally:
         file.close()

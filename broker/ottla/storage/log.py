@@ -1,17 +1,22 @@
 """A partition's log: segments in a folder, in Kafka's own formats.
 
 Who may call what: the event loop alone changes a log (append, roll, truncate, retention). Threads may at the same
-time run `read_cold`, `offset_for_timestamp`, `max_timestamp`, `expired_segments` and one `flush`. No lock guards
-this: `segments` is a tuple that every change replaces, a segment's `size` moves only after its bytes are written,
-open files are kept by reference until their last user drops them, and what a flush finds changed under it
+time run `read_cold`, `offset_for_timestamp`, `max_timestamp`, `expired_segments`, a plan to truncate and one `flush`.
+No lock guards this: `segments` is a tuple that every change replaces, a segment's `size` moves only after its bytes are
+written, open files are kept by reference until their last user drops them, and what a flush finds changed under it
 (`_truncations`) it does not claim.
+
+What renames or removes the files of segments (truncation, retention, compaction) does so in a thread, after or before
+the loop has changed the log. `changing` is held meanwhile, so that there is one such change at a time, and by whoever
+changes the partition's role or moves its folder. Appends, rolls and flushes go on, save in a truncation.
 """
 
+import asyncio
 from bisect import bisect_right
 from collections.abc import Sequence
 from threading import Lock
 
-from ottla.storage import append, read, recovery, replace, retention, snapshots, timestamps
+from ottla.storage import append, read, recovery, replace, retention, snapshots, timestamps, truncation
 from ottla.storage.append import Appended
 from ottla.storage.epochs import EPOCHS_FILE, LeaderEpochs
 from ottla.storage.files import FileCache
@@ -59,6 +64,7 @@ class Log:
         self._flush_failure: OSError | None = None
         self._kept: list[Segment] = []
         self._kept_lock = Lock()
+        self.changing = asyncio.Lock()
 
     @classmethod
     def open(
@@ -206,13 +212,21 @@ class Log:
             raise
 
     def new_segment(self, base_offset: int) -> Segment:
+        segment = self.prepare_segment(base_offset)
+        segment.create()
+        return segment
+
+    def prepare_segment(self, base_offset: int) -> Segment:
+        """A segment without its file yet."""
         jitter_max = min(self.settings.segment_jitter_ms, self.settings.segment_ms)
         jitter = self.system.random.randrange(jitter_max) if jitter_max > 0 else 0
         now_ms = self.clock.wall_ms()
-        segment = Segment(self.folder, base_offset, files=self.files, created_ms=now_ms, jitter_ms=jitter)
-        segment.create()
         self._folder_changed = True
-        return segment
+        return Segment(self.folder, base_offset, files=self.files, created_ms=now_ms, jitter_ms=jitter)
+
+    def folder_changed(self) -> None:
+        """The next flush makes the names in the folder durable."""
+        self._folder_changed = True
 
     def write_snapshot(self) -> None:
         """Keep the producers as they are at this offset, unless that was done already."""
@@ -292,62 +306,65 @@ class Log:
     # Cutting off either end
 
     def truncate_to(self, offset: int) -> None:
-        """Let the log end at `offset`, or before the batch that holds it. Producers and epochs go back with it."""
-        if offset >= self.end_offset:
-            return
-        if offset < self.segments[0].base_offset:
-            self.truncate_fully(offset)
-            return
-        self._truncations += 1
-        dropped = [segment for segment in self.segments if segment.base_offset > offset]
-        self.segments = self.segments[: len(self.segments) - len(dropped)]
-        self.active = self.segments[-1]
-        self.active.truncate(offset)
-        retention.doom(self, dropped)
-        self._end_at(self.active.next_offset)
-        self.start_offset = min(self.start_offset, self.end_offset)
-        recovery.rebuild_producers(self)
+        """Let the log end at `offset`, or before the batch that holds it. Producers and epochs go back with it.
+
+        Blocking, up to seconds: the loop takes the steps of truncation.py instead.
+        """
+        truncation.truncate(self, truncation.plan(self, offset))
 
     def truncate_fully(self, offset: int) -> None:
-        """Drop everything and begin anew at `offset`."""
-        self._truncations += 1
-        dropped, self.segments = self.segments, ()
-        retention.doom(self, dropped)
-        self.active = self.new_segment(offset)
-        self.segments = (self.active,)
-        self.epochs.clear()
-        self._end_at(offset)
-        self.start_offset = offset
-        recovery.rebuild_producers(self)
+        """Drop everything and begin anew at `offset`. Blocking."""
+        truncation.truncate(self, truncation.plan_fresh_start(self, offset))
 
-    def _end_at(self, offset: int) -> None:
+    def ends_at(self, offset: int) -> None:
+        """It was cut in memory: a flush that is under way claims nothing, epochs go back."""
+        self._truncations += 1
         self.end_offset = offset
         self.flushed_offset = min(self.flushed_offset, offset)
         self.epochs.truncate_end(offset)
-        self.snapshot_offset = 0
 
     def advance_start(self, offset: int) -> None:
-        """Let the log begin at `offset` if it began before, and drop segments wholly below. OFFSET_OUT_OF_RANGE."""
+        """Let the log begin at `offset` if it began before. OFFSET_OUT_OF_RANGE.
+
+        Segments wholly below stay in it until `delete_below_start` or retention takes them out.
+        """
         retention.advance_start(self, offset)
+
+    @property
+    def has_segments_below_start(self) -> bool:
+        return len(self.segments) > 1 and self.segments[0].next_offset <= self.start_offset
+
+    def delete_below_start(self) -> None:
+        """Blocking."""
+        retention.doom(self, retention.take_below_start(self))
 
     def expired_segments(self, now_ms: int, high_watermark: int) -> list[Segment]:
         """Those that retention would delete now, oldest first. Blocking the first time; in a thread."""
         return retention.expired_segments(self, now_ms, high_watermark)
 
     def delete_expired(self, now_ms: int, high_watermark: int) -> list[Segment]:
-        """Delete them: renamed now, removed by `purge` after file.delete.delay.ms."""
-        return retention.delete_expired(self, now_ms, high_watermark)
+        """Delete them: renamed now, removed by `purge` after file.delete.delay.ms. Blocking."""
+        expired = retention.take_expired(self, now_ms, high_watermark)
+        retention.doom(self, expired)
+        return expired
 
     def purge(self, now_ms: int) -> None:
-        """Remove the files of deleted segments whose time has come."""
-        retention.purge(self, now_ms)
+        """Remove the files of deleted segments whose time has come. Blocking."""
+        self.remove(retention.due_for_removal(self, now_ms))
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """Blocking."""
+        for path in paths:
+            self.disk.remove(path)
 
     def replace(self, old: Sequence[Segment], new_base: int) -> Segment:
         """Swap `<new_base>.log.cleaned`, which must be durable, in for these, safe against a crash at any point.
 
-        Its indexes are made anew when somebody reads it, if they do not exist as `.cleaned` beside it.
+        Its indexes are made anew when somebody reads it, if they do not exist as `.cleaned` beside it. Blocking.
         """
-        return replace.replace(self, old, new_base)
+        new = replace.exchange(self, old, new_base)
+        replace.take_over(self, old, new)
+        return new
 
 
 def _base_offset(segment: Segment) -> int:

@@ -238,6 +238,11 @@ class Producers:
         self._ended = []
         self.end_offset = end_offset
 
+    def take_over(self, other: "Producers") -> None:
+        """Become as `other`, which was brought to the log's end from its batches; verifications stay."""
+        self.by_id, self._open, self._ended = other.by_id, other._open, other._ended
+        self.end_offset = other.end_offset
+
 
 def end_marker(batch: Batch) -> EndMarker | None:
     """What a control batch says; None when compaction left it empty or it is of another kind."""

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from ottla.storage import names, retention, snapshots
 from ottla.storage.epochs import LeaderEpochs
-from ottla.storage.producers import CompletedTransaction
+from ottla.storage.producers import CompletedTransaction, Producers
 from ottla.storage.segment import Segment
 from ottla.wire.batch import Batch
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
 
-__all__ = ["load", "rebuild_producers"]
+__all__ = ["NO_SNAPSHOT", "load", "producers_at"]
+
+NO_SNAPSHOT = -1
 
 
 def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> None:
@@ -44,7 +46,8 @@ def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> Non
     log.epochs.truncate_start(log.start_offset)
     _remove_stray_snapshots(log, found, clean=clean)
     if verified_from is None:
-        rebuild_producers(log)
+        log.producers, snapshot = producers_at(log, log.end_offset)
+        _trust_snapshot(log, snapshot)
     else:
         _rebuild_aborted(log, verified_from)
 
@@ -158,15 +161,26 @@ def _remove_stray_snapshots(log: "Log", found: Sequence[str], *, clean: bool) ->
             log.disk.remove(snapshots.path(log.folder, offset))
 
 
-def rebuild_producers(log: "Log") -> None:
-    """Go back to the newest snapshot inside the log and take note of every batch after it."""
-    for _ in _replay(log, snapshots_to=log.end_offset):
+def producers_at(log: "Log", end: int) -> tuple[Producers, int]:
+    """The producers as they are where the log ends, or would end if it was cut there, and the snapshot's offset from
+    which they were brought there (NO_SNAPSHOT: from the log's start). Changes nothing, so any thread may ask."""
+    producers = Producers(log.topic_partition)
+    snapshot = _begin(log, producers, start=min(log.start_offset, end), end=end)
+    for _ in _replay(log, producers, end=end):
         pass
+    return producers, snapshot
+
+
+def _trust_snapshot(log: "Log", offset: int) -> None:
+    """No snapshot beyond the one that served is of any use."""
+    log.snapshot_offset = max(offset, log.start_offset)
+    snapshots.remove_newer(log.disk, log.folder, offset)
 
 
 def _rebuild_aborted(log: "Log", verified_from: int) -> None:
     """The same from further back, for the aborted transactions and snapshots of the segments that were verified."""
-    for segment, ended in _replay(log, snapshots_to=verified_from):
+    _trust_snapshot(log, _begin(log, log.producers, start=log.start_offset, end=verified_from))
+    for segment, ended in _replay(log, log.producers, end=log.end_offset):
         if segment.base_offset < verified_from:
             continue
         if ended is None:
@@ -179,19 +193,28 @@ def _rebuild_aborted(log: "Log", verified_from: int) -> None:
             segment.write_aborted()
 
 
-def _replay(log: "Log", *, snapshots_to: int) -> Iterator[tuple[Segment, CompletedTransaction | None]]:
-    """Each segment as it begins, and each transaction that ended in it, while the producers are brought to the end."""
-    found = snapshots.read_newest(log.disk, log.folder, start=log.start_offset, end=snapshots_to)
-    offset, producers = found or (log.start_offset, [])
-    log.snapshot_offset = offset
-    log.producers.reset(producers, end_offset=offset)
-    log.producers.expire(log.clock.wall_ms(), log.settings.producer_expiry_ms)
+def _begin(log: "Log", producers: Producers, *, start: int, end: int) -> int:
+    """Put the producers back to the newest snapshot between these offsets; its offset, or NO_SNAPSHOT."""
+    found = snapshots.read_newest(log.disk, log.folder, start=start, end=end)
+    offset, known = found or (start, [])
+    producers.reset(known, end_offset=offset)
+    producers.expire(log.clock.wall_ms(), log.settings.producer_expiry_ms)
+    return offset if found else NO_SNAPSHOT
+
+
+def _replay(log: "Log", producers: Producers, *, end: int) -> Iterator[tuple[Segment, CompletedTransaction | None]]:
+    """Each segment as it begins, and each transaction that ended in it, while the producers are brought to `end`."""
+    offset = producers.end_offset
     for segment in log.segments_from(offset):
+        if segment.base_offset > end:
+            break
         yield segment, None
-        start = segment.position_of(offset) if offset < log.end_offset else None
+        start = segment.position_of(offset) if offset < end else None
         for _, batch in segment.batches(start[1]) if start else ():
+            if batch.base_offset >= end:
+                break
             if batch.base_offset >= offset:
-                ended = log.producers.update(batch, base_offset=batch.base_offset, timestamp=batch.max_timestamp)
+                ended = producers.update(batch, base_offset=batch.base_offset, timestamp=batch.max_timestamp)
                 if ended is not None:
                     yield segment, ended
-    log.producers.end_offset = log.end_offset
+    producers.end_offset = end

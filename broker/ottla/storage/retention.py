@@ -1,6 +1,10 @@
-"""Deleting from a log's beginning: by age, by size, below its start. On the loop."""
+"""Deleting from a log's beginning: by age, by size, below its start.
 
-from collections.abc import Callable, Sequence
+Segments leave the log in memory first, on the loop (`take_expired`, `take_below_start`); then a thread renames their
+files (`bury`), and the loop remembers to remove them later (`remove_later`). Meanwhile `log.changing` is held.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.errors import Code, KafkaError
@@ -10,7 +14,16 @@ from ottla.storage.segment import Segment
 if TYPE_CHECKING:
     from ottla.storage.log import Log
 
-__all__ = ["advance_start", "delete_expired", "doom", "expired_segments", "purge"]
+__all__ = [
+    "advance_start",
+    "bury",
+    "doom",
+    "due_for_removal",
+    "expired_segments",
+    "remove_later",
+    "take_below_start",
+    "take_expired",
+]
 
 
 def expired_segments(log: "Log", now_ms: int, high_watermark: int) -> list[Segment]:
@@ -56,10 +69,11 @@ def _larger_than_allowed(log: "Log", gone_bytes: int) -> Callable[[Segment], boo
     return condition
 
 
-def delete_expired(log: "Log", now_ms: int, high_watermark: int) -> list[Segment]:
+def take_expired(log: "Log", now_ms: int, high_watermark: int) -> list[Segment]:
+    """Take out of the log what retention deletes now. Ask `expired_segments` in a thread first: it may block."""
     expired = expired_segments(log, now_ms, high_watermark)
     if expired:
-        _drop(log, expired)
+        _take(log, expired)
     return expired
 
 
@@ -74,13 +88,18 @@ def advance_start(log: "Log", offset: int) -> None:
         return
     log.start_offset = offset
     log.epochs.truncate_start(offset)
-    below = [segment for segment in log.segments[:-1] if segment.next_offset <= offset]
+
+
+def take_below_start(log: "Log") -> list[Segment]:
+    """Take out of the log the segments that lie wholly below its start."""
+    below = [segment for segment in log.segments[:-1] if segment.next_offset <= log.start_offset]
     if below:
-        _drop(log, below)
+        _take(log, below)
+    return below
 
 
-def _drop(log: "Log", segments: Sequence[Segment]) -> None:
-    """Take these, which are the log's first, out of it. There is always an active segment left."""
+def _take(log: "Log", segments: Sequence[Segment]) -> None:
+    """These are the log's first. There is always an active segment left."""
     if segments[-1] is log.active:
         log.roll()
     log.segments = log.segments[len(segments) :]
@@ -88,22 +107,32 @@ def _drop(log: "Log", segments: Sequence[Segment]) -> None:
     if start > log.start_offset:
         log.start_offset = start
         log.epochs.truncate_start(start)
-    doom(log, segments)
 
 
-def doom(log: "Log", segments: Sequence[Segment], *, keep_snapshots: bool = False) -> None:
-    """Rename to .deleted now, remove later: readers that still hold them finish in peace."""
+def bury(log: "Log", segment: Segment, *, keep_snapshot: bool = False) -> None:
+    """Rename its files to .deleted: readers that still hold it finish in peace. Blocking."""
+    segment.rename(names.DELETED)
+    if not keep_snapshot:
+        log.disk.remove(snapshots.path(log.folder, segment.base_offset))
+    log.files.forget(segment.handle)
+
+
+def remove_later(log: "Log", buried: Iterable[Segment]) -> None:
+    """After file.delete.delay.ms. On the loop."""
     due_ms = log.clock.wall_ms() + log.settings.file_delete_delay_ms
+    log.doomed.extend((due_ms, path) for segment in buried for path in segment.paths())
+
+
+def doom(log: "Log", segments: Sequence[Segment]) -> None:
+    """Both at once: where no loop waits, or for an empty segment."""
     for segment in segments:
-        segment.rename(names.DELETED)
-        if not keep_snapshots:
-            log.disk.remove(snapshots.path(log.folder, segment.base_offset))
-        log.doomed.extend((due_ms, path) for path in segment.paths())
-        log.files.forget(segment.handle)
+        bury(log, segment)
+    remove_later(log, segments)
 
 
-def purge(log: "Log", now_ms: int) -> None:
+def due_for_removal(log: "Log", now_ms: int) -> list[str]:
+    """The files whose time has come; whoever asks removes them."""
     due = [path for due_ms, path in log.doomed if due_ms <= now_ms]
-    log.doomed = [entry for entry in log.doomed if entry[0] > now_ms]
-    for path in due:
-        log.disk.remove(path)
+    if due:
+        log.doomed = [entry for entry in log.doomed if entry[0] > now_ms]
+    return due

@@ -1,11 +1,11 @@
 """One segment: a .log file of batches from `base_offset` on, with its two indexes.
 
-Only the loop changes a segment (append, seal, truncate). Threads may read it at the same time: `size` moves after the
-bytes are written and always stands between two batches, files are held by reference (see files.py), and indexes only
-grow.
+Only the loop changes a segment (append, seal, cut). Threads may read it at the same time: `size` moves after the bytes
+are written and always stands between two batches, files are held by reference (see files.py), and indexes only grow.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ottla.storage import names
 from ottla.storage.aborted_index import AbortedIndex
@@ -16,12 +16,25 @@ from ottla.storage.segment_files import FILE_KINDS, SegmentFiles
 from ottla.system import Buffer
 from ottla.wire.batch import Batch, crc_matches
 
-__all__ = ["FILE_KINDS", "Segment"]
+__all__ = ["FILE_KINDS", "Segment", "SegmentCut"]
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 HINTS_MAX = 64
 BUFFERS_MAX = 512  # in one write; the kernel takes 1024
 INTERVAL_BYTES = 4096  # between index entries that are made anew without a topic's setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentCut:
+    """What a segment is after a cut: `position` bytes up to `next_offset`, and what appends go on from."""
+
+    position: int
+    next_offset: int
+    index: OffsetIndex
+    times: TimeIndex
+    max_timestamp: int
+    max_timestamp_offset: int
+    first_timestamp: int | None
 
 
 class Segment(SegmentFiles):
@@ -183,23 +196,64 @@ class Segment(SegmentFiles):
         _ = self.first_timestamp
         return position == self.size
 
-    def truncate(self, offset: int) -> None:
-        """Cut off the batch that holds `offset` and all after it. It may be appended to afterwards."""
+    # Cutting: plan_cut (any thread) → apply_cut (the loop) → cut_files (any thread), and no append before the last
+
+    def plan_cut(self, offset: int) -> SegmentCut:
+        """Find where the batch that holds `offset` begins, and what is left before it. Changes nothing. Blocking.
+
+        Where no batch reaches so far, compaction removed those that did: the segment ends in the gap they left.
+        """
         index, times = self.load_index(), self.load_times()
-        found = self.position_of(offset)
+        base, position = self.position_of(offset) or (offset, self.size)
+        next_offset = min(offset, base)
+        largest, largest_offset = self._largest_below(index, times, position, next_offset)
+        return SegmentCut(
+            position=position,
+            next_offset=next_offset,
+            index=index,
+            times=times,
+            max_timestamp=largest,
+            max_timestamp_offset=largest_offset,
+            first_timestamp=self.first_timestamp if position else None,
+        )
+
+    def _largest_below(self, index: OffsetIndex, times: TimeIndex, position: int, next_offset: int) -> tuple[int, int]:
+        """(largest timestamp, its offset) before this position: from the last entry on, for entries are sparse."""
+        kept = times.kept_below(next_offset - self.base_offset)
+        largest, offset = NO_TIMESTAMP, self.base_offset
+        if kept:
+            largest, offset = times.timestamps[kept - 1], self.base_offset + times.offsets[kept - 1]
+        _, start = index.floor(offset - self.base_offset)
+        for _, batch in scan(self.opened().file, start=start, end=position):
+            if batch.max_timestamp > largest:
+                largest, offset = batch.max_timestamp, batch.last_offset
+        return largest, offset
+
+    def apply_cut(self, cut: SegmentCut) -> bool:
+        """In memory: readers find nothing beyond the cut any more. The files follow with `cut_files`.
+
+        Whether there are fewer aborted transactions now.
+        """
+        self.size, self.next_offset = cut.position, cut.next_offset
         self.hints = {}  # a reader that still holds the old dict does no harm
-        if found is not None:
-            base, position = found
-            self.opened().file.truncate(position)
-            self.size, self.next_offset = position, min(offset, base)
-            index.truncate(self.disk, position)
-            times.truncate(self.disk, self.next_offset - self.base_offset)
-            self.cut_aborted(self.next_offset)
+        cut.index.truncate(cut.position)
+        cut.times.truncate(cut.next_offset - self.base_offset)
+        self.index, self.times = cut.index, cut.times
         self.sealed = False
         self.unindexed_bytes = 0
-        self._max_timestamp = None
-        if self.size == 0:
-            self._first_timestamp = None
+        self._max_timestamp, self._max_timestamp_offset = cut.max_timestamp, cut.max_timestamp_offset
+        self._first_timestamp = cut.first_timestamp
+        return self.aborted.truncate(cut.next_offset)
+
+    def cut_files(self, *, with_aborted: bool) -> None:
+        """The files after `apply_cut`. Blocking."""
+        self.opened().file.truncate(self.size)
+        # A reader may have opened it again just before, with its old size: the next append opens it anew.
+        self.files.forget(self.handle)
+        self.load_index().cut_file(self.disk)
+        self.load_times().cut_file(self.disk)
+        if with_aborted:
+            self.write_aborted()
 
     # Reading, any thread; may block
 
@@ -226,18 +280,20 @@ class Segment(SegmentFiles):
 
     def load_index(self) -> OffsetIndex:
         if (index := self.index) is None:
-            try:
-                index = self.index = OffsetIndex.load(self.disk, self.path(names.INDEX))
-            except (FileNotFoundError, ValueError):
-                index = self._reindexed().load_index()
+            with self.naming:
+                try:
+                    index = self.index = OffsetIndex.load(self.disk, self.path(names.INDEX))
+                except (FileNotFoundError, ValueError):
+                    index = self._reindexed().load_index()
         return index
 
     def load_times(self) -> TimeIndex:
         if (times := self.times) is None:
-            try:
-                times = self.times = TimeIndex.load(self.disk, self.path(names.TIME_INDEX))
-            except (FileNotFoundError, ValueError):
-                times = self._reindexed().load_times()
+            with self.naming:
+                try:
+                    times = self.times = TimeIndex.load(self.disk, self.path(names.TIME_INDEX))
+                except (FileNotFoundError, ValueError):
+                    times = self._reindexed().load_times()
         return times
 
     def _reindexed(self) -> "Segment":

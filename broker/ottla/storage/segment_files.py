@@ -1,9 +1,15 @@
-"""The files of one segment: their names, their handle, their life and death."""
+"""The files of one segment: their names, their handle, their life and death.
+
+A thread may rename the files while others open them: `naming` guards the names, and whoever opens a file by its name
+holds it. An open file needs no name.
+"""
+
+from threading import Lock
 
 from ottla.storage import aborted_index, names
 from ottla.storage.aborted_index import AbortedIndex, AbortedTransaction
 from ottla.storage.files import FileCache, Handle, OpenFile
-from ottla.system import Disk
+from ottla.system import Disk, File
 
 __all__ = ["FILE_KINDS", "SegmentFiles", "sync_path"]
 
@@ -14,13 +20,24 @@ FILE_KINDS = (names.LOG, *INDEX_KINDS)
 class SegmentFiles:
     """`<base offset>.log` and its companions. `sealed`: nothing is appended any more, the index files are complete."""
 
-    __slots__ = ("aborted", "base_offset", "files", "folder", "handle", "indexes_unsynced", "sealed", "suffix")
+    __slots__ = (
+        "aborted",
+        "base_offset",
+        "files",
+        "folder",
+        "handle",
+        "indexes_unsynced",
+        "naming",
+        "sealed",
+        "suffix",
+    )
 
     def __init__(self, folder: str, base_offset: int, *, files: FileCache, suffix: str) -> None:
         self.folder = folder
         self.base_offset = base_offset
         self.files = files
         self.suffix = suffix
+        self.naming = Lock()
         self.sealed = False
         self.indexes_unsynced = False  # written, and perhaps only in the page cache
         self.aborted = AbortedIndex()
@@ -38,7 +55,11 @@ class SegmentFiles:
 
     def opened(self) -> OpenFile:
         """The .log file; hold the result for as long as its `file` is used. Any thread."""
-        return self.handle.opened or self.files.open(self.handle)
+        return self.handle.opened or self._open()
+
+    def _open(self) -> OpenFile:
+        with self.naming:
+            return self.files.open(self.handle)
 
     def create(self) -> None:
         """Make the .log file, empty. What an earlier life left under this name is gone afterwards."""
@@ -50,12 +71,17 @@ class SegmentFiles:
         if self.sealed or with_indexes:
             self.sync_indexes()
         elif len(self.aborted):
-            sync_path(self.disk, self.path(names.TXN_INDEX))
+            self._sync_index(names.TXN_INDEX)
 
     def sync_indexes(self) -> None:
         self.indexes_unsynced = False
         for kind in INDEX_KINDS:
-            sync_path(self.disk, self.path(kind))
+            self._sync_index(kind)
+
+    def _sync_index(self, kind: str) -> None:
+        with self.naming:
+            file = _open_existing(self.disk, self.path(kind))
+        _sync_and_close(file)
 
     # aborted transactions whose markers are in this segment
 
@@ -72,11 +98,6 @@ class SegmentFiles:
         finally:
             file.close()
 
-    def cut_aborted(self, offset: int) -> None:
-        """Markers from `offset` on are gone."""
-        if self.aborted.truncate(offset):
-            self.write_aborted()
-
     def write_aborted(self) -> None:
         """The file anew, not durably; none when there is nothing to write."""
         self.indexes_unsynced = True
@@ -91,25 +112,36 @@ class SegmentFiles:
 
     def moved_to(self, folder: str) -> None:
         """Its folder has another name now."""
-        self.folder = folder
-        self.handle.path = self.path(names.LOG)
+        with self.naming:
+            self.folder = folder
+            self.handle.path = self.path(names.LOG)
 
     def rename(self, suffix: str) -> None:
-        """Give all files another suffix. Files that are open stay usable."""
-        old_paths = self.paths()
-        self.suffix = suffix
-        for old, new in zip(old_paths, self.paths(), strict=True):
-            if self.disk.exists(old):
-                self.disk.rename(old, new)
-        self.handle.path = self.path(names.LOG)
+        """Give all files another suffix. Files that are open stay usable. Any thread."""
+        with self.naming:
+            old_paths = self.paths()
+            self.suffix = suffix
+            for old, new in zip(old_paths, self.paths(), strict=True):
+                if self.disk.exists(old):
+                    self.disk.rename(old, new)
+            self.handle.path = self.path(names.LOG)
 
 
 def sync_path(disk: Disk, path: str) -> None:
     """Make one file durable, if there is such a file."""
-    if not disk.exists(path):
-        return
-    file = disk.open(path)
+    _sync_and_close(_open_existing(disk, path))
+
+
+def _open_existing(disk: Disk, path: str) -> File | None:
     try:
-        file.sync()
-    finally:
-        file.close()
+        return disk.open(path)
+    except FileNotFoundError:
+        return None
+
+
+def _sync_and_close(file: File | None) -> None:
+    if file is not None:
+        try:
+            file.sync()
+        finally:
+            file.close()

@@ -10,7 +10,7 @@ from ottla.storage.producers import Producer, Written
 from ottla.system import Disk
 from ottla.wire.batch import SEQUENCE_MAX
 
-__all__ = ["decode", "encode", "read_newest", "snapshot_offsets", "write"]
+__all__ = ["decode", "encode", "read_newest", "remove_newer", "snapshot_offsets", "write"]
 
 HEADER = Struct(">hIi")  # version, CRC-32C of what follows it, number of entries
 ENTRY = Struct(">qhiqiqiq")
@@ -90,12 +90,18 @@ def snapshot_offsets(file_names: Iterable[str]) -> list[int]:
 
 
 def read_newest(disk: Disk, folder: str, *, start: int, end: int) -> tuple[int, list[Producer]] | None:
-    """The newest sound snapshot inside the log, with its offset; unsound ones and those outside are removed."""
+    """The newest sound snapshot inside the log, with its offset. Changes nothing."""
     for offset in reversed(snapshot_offsets(disk.names(folder))):
         if start < offset <= end:
             try:
                 return offset, decode(disk.read_file(path(folder, offset)))
-            except ValueError:
-                pass
-        disk.remove(path(folder, offset))
+            except (ValueError, FileNotFoundError):  # torn, or removed meanwhile
+                continue
     return None
+
+
+def remove_newer(disk: Disk, folder: str, offset: int) -> None:
+    """Those beyond `offset`: of what was cut off, or unsound."""
+    for each in snapshot_offsets(disk.names(folder)):
+        if each > offset:
+            disk.remove(path(folder, each))

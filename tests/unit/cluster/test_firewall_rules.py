@@ -1,6 +1,6 @@
 """Taking the cluster down leaves the rules of others."""
 
-from cluster.teardown import without_kubernetes
+from cluster.teardown import rules_of_kubernetes, without_kubernetes
 
 RULES = """\
 *nat
@@ -23,3 +23,8 @@ def test_only_rules_and_chains_of_kubernetes_go() -> None:
         "-A PREROUTING -j DOCKER",
         "COMMIT",
     ]
+
+
+def test_rules_of_a_kubernetes_that_is_here_already_are_seen() -> None:
+    assert [line.split()[-1] for line in rules_of_kubernetes(RULES)] == ["KUBE-SERVICES", "CNI-HOSTPORT-DNAT"]
+    assert rules_of_kubernetes(without_kubernetes(RULES)) == []

@@ -90,7 +90,7 @@ def test_a_log_that_leaves_while_a_thread_flushes_it_is_no_failure_of_its_disk(t
         fleet.write(0)
         partition = fleet.partition(0)
         partition.log.roll()
-        fleet.brokers[0].host._remove(partition)
+        await fleet.brokers[0].host._remove(partition)
         await partition.flush_sealed()  # as an upkeep does that had begun before
         assert len(fleet.brokers[0].directories.online) == 1
         assert fleet.brokers[0].host.find("other", 0) is not None

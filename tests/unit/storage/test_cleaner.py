@@ -19,6 +19,7 @@ from ottla.system import RealDisk, System
 from ottla.wire.batch import parse
 from ottla.wire.records import Record, encode, iterate
 from support.logs import T0, SteppedClock, read_all
+from support.loop_calls import LoopCalls
 
 COMPACT = LogSettings(cleanup_policies=frozenset({"compact"}), segment_bytes=300, delete_retention_ms=1000)
 TOPIC = UUID(int=7)
@@ -206,7 +207,11 @@ def test_a_log_that_is_deleted_meanwhile_is_nobodys_failure(tmp_path: Path, job:
 @pytest.mark.parametrize("after", [False, True])
 def test_retention_that_is_faster_wins(tmp_path: Path, after: bool) -> None:
     async def scenario() -> None:
-        shorten = Interrupting(3, lambda: log.advance_start(log.segments[-2].base_offset), after=after)
+        def begin_later() -> None:
+            log.advance_start(log.segments[-2].base_offset)
+            log.delete_below_start()
+
+        shorten = Interrupting(3, begin_later, after=after)
         broker = Broker(tmp_path, worker=shorten)
         log = await broker.log(LogSettings(cleanup_policies=frozenset({"compact", "delete"}), segment_bytes=300))
         churn(log)
@@ -279,5 +284,30 @@ def test_a_crash_at_any_step_loses_no_key(tmp_path: Path) -> None:
             await crashed.cleaner.clean_once()
             assert contents(crashed.directories.logs[KEY]) == before, picture
             assert not crashed.cleaner.uncleanable
+
+    asyncio.run(scenario())
+
+
+class ThreadWorker(InlineWorker):
+    """As the worker process does it: not on the loop."""
+
+    async def run(self, function, *arguments):  # type: ignore[no-untyped-def]
+        return await asyncio.to_thread(function, *arguments)
+
+
+def test_the_loop_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = LoopCalls(monkeypatch)
+
+    async def scenario() -> None:
+        broker = Broker(tmp_path, worker=ThreadWorker())
+        log = await broker.log()
+        churn(log)
+        before, size = contents(log), log.size_bytes
+        calls.begin()
+        assert await broker.cleaner.clean_once()
+        calls.end()
+        assert calls.elsewhere["fsync"] >= 2 and calls.elsewhere["replace"] >= 8
+        assert calls.on_loop == {}
+        assert contents(log) == before and log.size_bytes < size
 
     asyncio.run(scenario())

@@ -84,6 +84,7 @@ def test_deleted_files_wait_for_their_readers(tmp_path):
 def test_delete_records(tmp_path):
     log, _ = segmented(tmp_path)
     log.advance_start(19)
+    log.delete_below_start()
     assert (log.start_offset, bases(log)) == (19, [18, 27])
     assert log.epochs.entries == ((0, 19),)
     log.advance_start(5)
@@ -163,6 +164,21 @@ def test_replace_swaps_segments(tmp_path):
     assert next(iterate(read_some(log, 13))).base_offset == 18, "reads pass over the hole"
     log.close()
     assert offsets(open_log(tmp_path, segment_bytes=3 * SIZE)) == [3, 9, 18, 21, 24, 27, 30, 33]
+
+
+@pytest.mark.parametrize("kept", [{3, 9}, set()])
+@pytest.mark.parametrize("offset", [13, 17])
+def test_truncation_into_a_gap_that_compaction_left_ends_the_log_there(tmp_path, offset, kept):
+    """A follower that did not end there would state the same position for ever."""
+    log, _ = segmented(tmp_path)
+    clean_copy(log, 0, kept)
+    log.replace(log.segments[0:2], 0)
+    log.truncate_to(offset)
+    assert (log.end_offset, bases(log)) == (offset, [0])
+    assert log.append(make_batch(3), leader_epoch=2).base_offset == offset
+    assert offsets(log) == [*sorted(kept), offset]
+    log.close()
+    assert offsets(open_log(tmp_path, segment_bytes=3 * SIZE)) == [*sorted(kept), offset]
 
 
 def test_replace_is_safe_at_every_step(tmp_path):

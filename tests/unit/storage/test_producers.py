@@ -168,6 +168,8 @@ def test_a_torn_snapshot_is_passed_over(tmp_path):
     (tmp_path / "00000000000000000006.snapshot").write_bytes(b"\0\1torn")
     offset, [producer] = snapshots.read_newest(disk, folder, start=0, end=8)
     assert (offset, producer.last_sequence) == (3, 2)
+    assert snapshots.snapshot_offsets(os.listdir(folder)) == [3, 6, 9], "reading changes nothing"
+    snapshots.remove_newer(disk, folder, offset)
     assert snapshots.snapshot_offsets(os.listdir(folder)) == [3]
     assert snapshots.read_newest(disk, folder, start=3, end=8) is None
 
