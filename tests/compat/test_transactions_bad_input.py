@@ -248,15 +248,16 @@ def test_an_end_while_the_last_one_is_under_way(connection: Connection, bootstra
     """The producer knows its next epoch before the markers are written, and may use it at once."""
     make_topic(bootstrap, name)
     session = begun(connection, bootstrap, name)
-    for _ in range(20):
-        code = eventually(
-            lambda: add(connection, name, session, (name, 0)), lambda one: one != [Code.concurrent_transactions]
-        )
-        assert code == [Code.none]
-        for _ in range(2):
-            code, *following = eventually(
-                lambda: end_v5(connection, name, session, commit=False),
-                lambda one: one[0] is not Code.concurrent_transactions,
-            )
-            assert (code, *following) == (Code.none, session[0], session[1] + 1)
-            session = (following[0], following[1])
+
+    def added() -> list[Code]:
+        return add(connection, name, session, (name, 0))
+
+    def aborted() -> tuple[Code, int, int]:
+        return end_v5(connection, name, session, commit=False)
+
+    for number in range(40):
+        if number % 2 == 0:
+            assert eventually(added, lambda one: one != [Code.concurrent_transactions]) == [Code.none]
+        code, *following = eventually(aborted, lambda one: one[0] is not Code.concurrent_transactions)
+        assert (code, *following) == (Code.none, session[0], session[1] + 1)
+        session = (following[0], following[1])
