@@ -31,7 +31,7 @@ def test_a_later_commit_takes_its_place() -> None:
     assert pending.commit(9) == {GROUP: [("t", 1, at(6))]}
 
 
-@pytest.mark.parametrize("markers", permutations([1, 2, 3]))
+@pytest.mark.parametrize("markers", list(permutations([1, 2, 3])))
 @pytest.mark.parametrize("aborted", [set(), {3}, {2}, {1, 2}])
 def test_the_latest_record_wins_whenever_the_markers_come(markers: tuple[int, ...], aborted: set[int]) -> None:
     """Producers 1, 2 and 3 have written in this order."""
