@@ -15,18 +15,24 @@ from kio.schema.end_txn.v3.response import EndTxnResponse
 from kio.schema.end_txn.v5.request import EndTxnRequest as EndTxnRequestV5
 from kio.schema.end_txn.v5.response import EndTxnResponse as EndTxnResponseV5
 from kio.schema.errors import ErrorCode as Code
+from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
+from kio.schema.find_coordinator.v4.response import FindCoordinatorResponse
 from kio.schema.init_producer_id.v4.request import InitProducerIdRequest
 from kio.schema.init_producer_id.v4.response import InitProducerIdResponse
 from kio.schema.produce.v9 import request as produce9
 from kio.schema.produce.v9.response import ProduceResponse as ProduceResponseV9
 from kio.schema.produce.v11 import request as produce11
 from kio.schema.produce.v11.response import ProduceResponse as ProduceResponseV11
+from kio.schema.txn_offset_commit.v5 import request as offsets5
+from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse
 from ottla.wire.records import Record, encode
 from support.frames import Connection
 from support.librdkafka import DEADLINE_S, make_topic, watermarks
 from support.process import BrokerProcess
 from support.transactions import producer, read_all, transact
 from support.waiting import eventually
+
+SOON = (Code.concurrent_transactions, Code.coordinator_load_in_progress, Code.not_coordinator)
 
 
 @pytest.fixture
@@ -100,6 +106,31 @@ def write(
     )
     answer = connection.ask(request, response)
     return answer.responses[0].partition_responses[0].error_code
+
+
+def commit_offset(connection: Connection, name: str, session: tuple[int, int], *, generation: int, member: str) -> Code:
+    """For the group of this name, partition 0 of the topic of this name."""
+    partition = offsets5.TxnOffsetCommitRequestPartition(
+        partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata=""
+    )
+    request = offsets5.TxnOffsetCommitRequest(
+        transactional_id=name,
+        group_id=name,
+        producer_id=session[0],
+        producer_epoch=session[1],
+        generation_id=generation,
+        member_id=member,
+        group_instance_id=None,
+        topics=(offsets5.TxnOffsetCommitRequestTopic(name=name, partitions=(partition,)),),
+    )
+    return connection.ask(request, TxnOffsetCommitResponse).topics[0].partitions[0].error_code
+
+
+def described(connection: Connection, name: str) -> tuple[str, list[str]]:
+    """The state of a transactional id, and the topics in its transaction."""
+    asked = connection.ask(DescribeTransactionsRequest(transactional_ids=(name,)), DescribeTransactionsResponse)
+    (one,) = asked.transaction_states
+    return one.transaction_state, [topic.topic for topic in one.topics]
 
 
 def test_strangers(connection: Connection, bootstrap: str, name: str) -> None:
@@ -184,3 +215,49 @@ def test_ends_that_are_sent_again(connection: Connection, bootstrap: str, name: 
     assert again == following
     assert end_v5(connection, name, session, commit=False)[0] is Code.invalid_txn_state
     assert add(connection, name, session, (name, 0)) == [Code.producer_fenced]
+
+
+def test_offsets_of_a_stale_member(connection: Connection, bootstrap: str, name: str) -> None:
+    """The member is refused after its transaction has begun, so that its client has something to abort.
+
+    Aborts follow each other as fast as answers come: none is fenced because the markers of the last are on their way.
+    """
+    make_topic(bootstrap, name)
+    session = begun(connection, bootstrap, name)
+    wanted = FindCoordinatorRequest(key_type=0, coordinator_keys=(name,))
+    eventually(
+        lambda: connection.ask(wanted, FindCoordinatorResponse).coordinators[0].error_code, lambda one: one is Code.none
+    )
+
+    def refused() -> Code:
+        return commit_offset(connection, name, session, generation=5, member="left")
+
+    def aborted() -> tuple[Code, int, int]:
+        return end_v5(connection, name, session, commit=False)
+
+    for _ in range(20):
+        code = eventually(refused, lambda one: one not in SOON)
+        assert code is Code.illegal_generation
+        assert described(connection, name) == ("Ongoing", ["__consumer_offsets"])
+        code, *following = eventually(aborted, lambda one: one[0] is not Code.concurrent_transactions)
+        assert (code, *following) == (Code.none, session[0], session[1] + 1)
+        session = (following[0], following[1])
+
+
+def test_an_end_while_the_last_one_is_under_way(connection: Connection, bootstrap: str, name: str) -> None:
+    """The producer knows its next epoch before the markers are written, and may use it at once."""
+    make_topic(bootstrap, name)
+    session = begun(connection, bootstrap, name)
+
+    def added() -> list[Code]:
+        return add(connection, name, session, (name, 0))
+
+    def aborted() -> tuple[Code, int, int]:
+        return end_v5(connection, name, session, commit=False)
+
+    for number in range(40):
+        if number % 2 == 0:
+            assert eventually(added, lambda one: one != [Code.concurrent_transactions]) == [Code.none]
+        code, *following = eventually(aborted, lambda one: one[0] is not Code.concurrent_transactions)
+        assert (code, *following) == (Code.none, session[0], session[1] + 1)
+        session = (following[0], following[1])

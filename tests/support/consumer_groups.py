@@ -16,6 +16,7 @@ from ottla.group.consumer_member import Partitions
 from ottla.group.consumer_records import decode
 from ottla.group.consumer_state import GroupState
 from ottla.group.effects import Effects, Record, Reply, Wake, Write
+from ottla.group.regex_topics import TopicExpressions
 from ottla.metadata.image import Image
 from ottla.metadata.state import PartitionState, Topic
 
@@ -51,6 +52,7 @@ class LittleShard:
         self.written: list[Record] = []
         self.lose: Code | None = None
         self._ids = 0
+        self.expressions = TopicExpressions()
         self.rules = ConsumerRules(
             new_id=self._new_id,
             wall_ms=lambda: int(self.now * 1000),
@@ -60,6 +62,7 @@ class LittleShard:
             classic_members_max=lambda: 100,
             new_classic_group=self.new_classic_group,
             adopt=self._adopt,
+            matching=self.expressions,
         )
 
     def new_classic_group(self, group_id: str) -> ClassicGroup:
@@ -111,8 +114,15 @@ class LittleShard:
         request = Heartbeat(group_id=GROUP, **({"version": 1} | fields))
         check(request, self.terms)
         group, moved = group_for(request, self.groups.get(GROUP), self.rules)
+        self.resolve([*group.log.regexes, *([request.regex] if request.regex else [])])
         answer: HeartbeatAnswer = self._asked(group, lambda to: heartbeat(group, request, to, self.now, moved=moved))
         return answer
+
+    def resolve(self, texts: Iterable[str]) -> None:
+        self.expressions.follow(self.image.topics)
+        for text in texts:
+            while (work := self.expressions.work(text)) is not None:
+                self.expressions.accept(work.done(lambda: 0.0))
 
     def ask(self, call: Any) -> Any:
         """Of the group that there is: `call(group, to)` gives the effects."""

@@ -1,4 +1,4 @@
-"""A copier (of Java or librdkafka) in a process that can be killed, and that is started again when it gave up."""
+"""A copier, of one of many clients, in a process that can be killed, and that is started again when it gave up."""
 
 import contextlib
 import os
@@ -6,19 +6,28 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from support.copy_history import Outcome
+from support.go import go_program
 from support.java import program_command
 
 STOP_S = 60.0
 GAVE_UP = 3
+COMMANDS: dict[str, Callable[[], list[str]]] = {
+    "java": lambda: program_command("TransactionalCopier"),
+    "librdkafka": lambda: [sys.executable, "-m", "support.copier"],
+    "kafka-python": lambda: [sys.executable, "-m", "support.python_copier", "kafka-python"],
+    "aiokafka": lambda: [sys.executable, "-m", "support.python_copier", "aiokafka"],
+    "franz-go": lambda: [str(go_program("copier"))],
+}
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """From one topic to another. `kind` is java or librdkafka; totals go to a partition of their own."""
+    """From one topic to another. `kind` is a key of COMMANDS; totals go to a partition of their own."""
 
     kind: str
     bootstrap: str
@@ -53,8 +62,7 @@ class CopierProcess:
         told = self._pipeline
         topics = [told.bootstrap, told.source, told.target, str(told.totals), told.group]
         arguments = [*topics, self.name, f"{self.name}.{self._lives}", str(transaction_timeout_ms), told.protocol]
-        own = [sys.executable, "-m", "support.copier", *arguments]
-        command = program_command("TransactionalCopier", *arguments) if told.kind == "java" else own
+        command = [*COMMANDS[told.kind](), *arguments]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         pipe = subprocess.PIPE
         with open(self.log_path, "ab") as log:
@@ -68,6 +76,10 @@ class CopierProcess:
         self._process.kill()
         self._ended()
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
@@ -80,13 +92,13 @@ class CopierProcess:
             assert code == GAVE_UP, f"{self.name} ended with {code}: {self.errors[-3:]}"
             self.start(transaction_timeout_ms=self._timeout_ms)
 
-    def finish(self) -> None:
-        """Ends after the transaction that is under way."""
+    def finish(self) -> int:
+        """Ends after the transaction that is under way; its exit code."""
         assert self._process is not None and self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         self._process.wait(STOP_S)
-        self._ended()
+        return self._ended()
 
     def close(self) -> None:
         if self._process is not None and self._process.poll() is None:

@@ -4,7 +4,8 @@ v2 isolation level · v4 leader epochs (KIP-320) · v6 flexible · v7 max timest
 (KIP-405) · v9 latest tiered (KIP-1005) · v10 timeout (KIP-1075).
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from ottla.api.call import Answer, Call
 from ottla.api.partition_results import at_once
@@ -17,21 +18,54 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4,
 READ_COMMITTED = 1
 CONSUMER = -1
 UNKNOWN = TimestampOffset(offset=-1, timestamp=-1, leader_epoch=-1)
+KNOWN_SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+NOT_AVAILABLE_SINCE = 5
+
+
+class Asked(NamedTuple):
+    """Partitions of one topic, each of them once."""
+
+    name: str
+    partitions: list[Any]
 
 
 @api(key=2, versions=(1, 10), elements_max=None)
 async def list_offsets(request: Any, call: Call) -> Answer:
-    topics = await at_once(request.topics, lambda topic, part: _answer(topic, part, request, call), call)
-    return call.reply(topics=topics)
+    topics, twice = _each_once(request.topics)
+
+    async def answer(topic: str, part: Any) -> dict[str, int]:
+        if (topic, part.partition_index) in twice:
+            return _refused(part, Code.invalid_request)
+        return await _answer(topic, part, request, call)
+
+    return call.reply(topics=await at_once(topics, answer, call))
+
+
+def _each_once(topics: Iterable[Any]) -> tuple[list[Asked], set[tuple[str, int]]]:
+    """As Kafka: a partition that is asked for more than once has one line in the answer, and is refused."""
+    asked: dict[str, dict[int, Any]] = {}
+    twice: set[tuple[str, int]] = set()
+    for topic in topics:
+        parts = asked.setdefault(topic.name, {})
+        for part in topic.partitions:
+            if parts.setdefault(part.partition_index, part) is not part:
+                twice.add((topic.name, part.partition_index))
+    return [Asked(name, list(parts.values())) for name, parts in asked.items()], twice
+
+
+def _refused(part: Any, code: Code) -> dict[str, int]:
+    return {"partition_index": part.partition_index, "error_code": code, "timestamp": -1, "offset": -1}
 
 
 async def _answer(topic: str, part: Any, request: Any, call: Call) -> dict[str, int]:
     try:
+        _check_timestamp(part.timestamp, call.version)
         partition = call.node.replicas.require(topic, part.partition_index)
         partition.require_leader(part.current_leader_epoch)
         found = await _lookup(partition, part.timestamp, request, call)
     except KafkaError as error:
-        return {"partition_index": part.partition_index, "error_code": error.code, "timestamp": -1, "offset": -1}
+        is_new_to_it = error.code is Code.offset_not_available and call.version < NOT_AVAILABLE_SINCE
+        return _refused(part, Code.leader_not_available if is_new_to_it else error.code)
     return {
         "partition_index": part.partition_index,
         "error_code": Code.none,
@@ -39,6 +73,12 @@ async def _answer(topic: str, part: Any, request: Any, call: Call) -> dict[str, 
         "offset": found.offset,
         "leader_epoch": found.leader_epoch,
     }
+
+
+def _check_timestamp(timestamp: int, version: int) -> None:
+    """Below 0 are names; each came with a version."""
+    if timestamp < 0 and version < KNOWN_SINCE.get(timestamp, version + 1):
+        raise KafkaError(Code.unsupported_version, f"{timestamp} is no timestamp that ListOffsets v{version} knows")
 
 
 async def _lookup(partition: Partition, timestamp: int, request: Any, call: Call) -> TimestampOffset:
@@ -51,8 +91,6 @@ async def _lookup(partition: Partition, timestamp: int, request: Any, call: Call
         return TimestampOffset(log.start_offset, -1, log.epochs.epoch_for_offset(log.start_offset))
     if timestamp == LATEST_TIERED:
         return UNKNOWN
-    if timestamp < MAX_TIMESTAMP:
-        raise KafkaError(Code.unsupported_version, f"{timestamp} is no timestamp this version knows")
     if timestamp == MAX_TIMESTAMP:
         found = await call.node.system.threads.run(log.max_timestamp)
     else:

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.cluster_view import INTERNAL_TOPICS
 from ottla.api.partition_results import at_once
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.errors import Code, KafkaError
@@ -20,6 +21,8 @@ async def delete_records(request: Any, call: Call) -> Answer:
 
 async def _line(topic: str, part: Any, timeout_ms: int, call: Call) -> dict[str, int]:
     try:
+        if topic in INTERNAL_TOPICS and call.node.image.partition(topic, part.partition_index) is not None:
+            raise KafkaError(Code.invalid_topic_exception, f"records of the internal topic {topic} stay")
         partition = call.node.replicas.require(topic, part.partition_index)
         partition.require_leader()
         _refuse_policy(partition.log.settings.cleanup_policies, topic)

@@ -69,11 +69,16 @@ def _sorted_out(request: Any, call: Call) -> tuple[list[Pending], dict[tuple[str
 
 
 async def _commit(request: Any, entries: list[Pending], call: Call) -> None:
+    """The transaction first, then the member, as in Kafka.
+
+    A stale member's request has begun its transaction then, or was told to wait for the one before; otherwise the
+    client would abort a transaction of which the coordinator knows nothing.
+    """
     shard = call.node.groups.shard_of(request.group_id)
-    _check_member(shard, request, call.version)
     ticket = await _verified(shard, request, call)
     if not shard.leads:
         raise KafkaError(Code.not_coordinator)
+    _check_member(shard, request, call.version)
     session = (request.producer_id, request.producer_epoch)
     await shard.until_committed(shard.commit_in_transaction(request.group_id, session, entries, ticket))
 

@@ -9,9 +9,11 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
+from ottla.group.consumer_group import ConsumerGroup
 from ottla.group.consumer_heartbeat import Heartbeat, HeartbeatAnswer, check, heartbeat
 from ottla.group.consumer_joining import group_for
 from ottla.group.entries import by_topic, partitions_of
+from ottla.group.group import Group
 
 
 @api(key=68, versions=(0, 1), pipelined=True)
@@ -20,6 +22,9 @@ async def consumer_group_heartbeat(request: Any, call: Call) -> Answer:
     asked = _request(request, call)
     shard = call.node.groups.shard_of(asked.group_id)
     check(asked, shard.consumer_rules.terms(asked.group_id))
+    if expressions := _expressions(shard.groups.get(asked.group_id), asked):
+        await call.node.groups.regexes.resolve(expressions)
+        shard = call.node.groups.shard_of(asked.group_id)
     group, moved = group_for(asked, shard.groups.get(asked.group_id), shard.consumer_rules)
     answered: asyncio.Future[HeartbeatAnswer | Code] = asyncio.get_running_loop().create_future()
     shard.perform(group, heartbeat(group, asked, answered, shard.clock.monotonic(), moved=moved))
@@ -34,6 +39,12 @@ async def consumer_group_heartbeat(request: Any, call: Call) -> Answer:
         heartbeat_interval=answer.heartbeat_interval_ms,
         assignment=None if answer.assigned is None else {"topic_partitions": by_topic(answer.assigned)},
     )
+
+
+def _expressions(group: Group | None, asked: Heartbeat) -> list[str]:
+    """All that the group will want to know the topics of."""
+    known = list(group.log.regexes) if isinstance(group, ConsumerGroup) else []
+    return [*known, asked.regex] if asked.regex else known
 
 
 def check_served(call: Call) -> None:

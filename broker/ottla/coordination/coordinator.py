@@ -27,6 +27,7 @@ log = logging.getLogger("ottla.coordination")
 
 NOBODY = -1
 CHECK_SECONDS_MAX = 365 * 86_400.0
+LOAD_RETRY_SECONDS_MIN, LOAD_RETRY_SECONDS_MAX = 0.1, 10.0
 
 Kept = TypeVar("Kept", bound=CoordinatorShard)
 
@@ -170,19 +171,35 @@ class Coordinator(ABC, Generic[Kept]):
         task.add_done_callback(self._tasks.discard)
 
     async def _load(self, index: int, shard: Kept) -> None:
+        """Until it is loaded. What failed begins again with a new shard: the old one may have read half of a change."""
+        pause_s = LOAD_RETRY_SECONDS_MIN
+        while not await self._try_to_load(index, shard):
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LOAD_RETRY_SECONDS_MAX)
+            if self._shards.get(index) is not shard or not shard.leads:
+                return  # another broker leads, or this one in another epoch, with a shard of its own
+            shard.unload()
+            shard = self._shards[index] = self._new_shard(shard.partition)
+
+    async def _try_to_load(self, index: int, shard: Kept) -> bool:
+        """False when that failed and must be tried again."""
         loading = self._loading(shard)
         begun = self._system.clock.monotonic()
         try:
             complete = await loading.run()
         except KafkaError as error:
-            log.error("%s cannot be loaded: %s", shard, error)
-            return
+            log.error("%s cannot be loaded and is tried again: %s", shard, error)
+            return False
+        except Exception:
+            log.exception("%s cannot be loaded and is tried again", shard)
+            return False
         self.skipped_records += loading.skipped
         if complete and self._shards.get(index) is shard:
             shard.loaded()
             took_ms = (self._system.clock.monotonic() - begun) * 1000
             counts = (shard.count, shard.holds, loading.records)
             log.info("%s: %d %s loaded from %d records in %.0f ms", shard, *counts, took_ms)
+        return True
 
     # upkeep
 

@@ -24,6 +24,7 @@ from ottla.group.consumer_regexes import refreshed_regexes
 from ottla.group.consumer_state import GroupState, preferred_assignor, topics_of
 from ottla.group.consumer_topics import facts_of, ids_of, metadata_hash
 from ottla.group.epochs import Advance, Seen, next_epoch, target_entries
+from ottla.group.regex_topics import TopicMatching
 from ottla.group.uniform_assignor import uniformly
 from ottla.metadata.image import Image
 
@@ -40,6 +41,7 @@ def advance(
     owned: Partitions | None,
     image: Image,
     seen: Seen,
+    matching: TopicMatching,
     default_assignor: str,
     now_ms: int,
 ) -> Advance:
@@ -48,7 +50,7 @@ def advance(
     member = msgspec.structs.replace(before, subscription=subscription)
     entries = [] if subscription == before.subscription else [Entry(MEMBER, (*key, member.id), subscription)]
     members = _members_after(state, member)
-    regexes, regex_entries = refreshed_regexes(state, members.values(), image=image, seen=seen.image, now_ms=now_ms)
+    regexes, regex_entries = refreshed_regexes(state, members.values(), image=image, matching=matching, now_ms=now_ms)
     entries += regex_entries
 
     changed = state.epoch == 0 or bool(regex_entries) or _asks_for_others(before.subscription, subscription)
@@ -121,7 +123,9 @@ def _new_targets(
     return assignor(candidates, facts_of(image, names, with_racks=with_racks))
 
 
-def removal(state: GroupState, leaving: Sequence[Member], *, image: Image) -> list[Entry]:
+def removal(
+    state: GroupState, leaving: Sequence[Member], *, image: Image, matching: TopicMatching, now_ms: int
+) -> list[Entry]:
     """Members go, and the group's epoch rises; whoever comes next computes the new target."""
     group_id = state.group_id
     entries: list[Entry] = []
@@ -130,6 +134,6 @@ def removal(state: GroupState, leaving: Sequence[Member], *, image: Image) -> li
         entries += [Entry(kind, key, None) for kind in (CURRENT_ASSIGNMENT, TARGET_ASSIGNMENT, MEMBER)]
     gone = {member.id for member in leaving}
     staying = [member for member in state.members.values() if member.id not in gone]
-    regexes, regex_entries = refreshed_regexes(state, staying, image=image, seen=image, now_ms=0)
+    regexes, regex_entries = refreshed_regexes(state, staying, image=image, matching=matching, now_ms=now_ms)
     fingerprint = metadata_hash(image, _names(staying, regexes))
     return [*entries, *regex_entries, Entry(GROUP_EPOCH, (group_id,), GroupEpoch(state.epoch + 1, fingerprint))]

@@ -55,6 +55,7 @@ def _join(group: "ConsumerGroup", request: Join, to: Any, now: float) -> Effects
         owned=_owned(told, image),
         image=image,
         seen=group.seen,
+        matching=group.rules.matching,
         default_assignor=group.terms.assignors[0],
         now_ms=group.rules.wall_ms(),
     )

@@ -27,6 +27,7 @@ from ottla.group.consumer_state import GroupState, topics_of
 from ottla.group.consumer_timers import Timer
 from ottla.group.effects import Effects, Record, Write
 from ottla.group.heartbeat_group import HeartbeatGroup, Then
+from ottla.group.regex_topics import TopicMatching
 from ottla.metadata.image import Image
 
 __all__ = ["ConsumerGroup", "ConsumerRules", "Terms"]
@@ -46,8 +47,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 class ConsumerRules(msgspec.Struct, frozen=True):
     """What holds for all consumer groups of a shard, and where ids, time and metadata come from.
 
-    `policy` is group.consumer.migration.policy in capitals. `adopt` puts a group into the shard, in the place of one
-    with the same id, and performs its effects.
+    `matching` tells which topics expressions match. `policy` is group.consumer.migration.policy in capitals. `adopt`
+    puts a group into the shard, in the place of one with the same id, and performs its effects.
     """
 
     new_id: Callable[[], str]
@@ -58,6 +59,7 @@ class ConsumerRules(msgspec.Struct, frozen=True):
     classic_members_max: Callable[[], int]
     new_classic_group: Callable[[str], ClassicGroup]
     adopt: Callable[[Any, Effects], None]
+    matching: TopicMatching
 
 
 class ConsumerGroup(HeartbeatGroup[GroupState]):
@@ -127,7 +129,9 @@ class ConsumerGroup(HeartbeatGroup[GroupState]):
         """As an effect. When only classic members are left, the group becomes a classic one."""
         if consumer_migration.may_downgrade(self, members):
             return consumer_migration.downgrade(self, {member.id for member in members}, now, then=then)
-        return self.write(removal(self.log, members, image=self.rules.image()), now, then)
+        rules = self.rules
+        entries = removal(self.log, members, image=rules.image(), matching=rules.matching, now_ms=rules.wall_ms())
+        return self.write(entries, now, then)
 
     def session_timeout_ms(self, member: Member | None) -> int:
         """Members of the classic protocol choose theirs."""

@@ -159,13 +159,17 @@ def decide(group: ConsumerGroup, request: Heartbeat, now: float) -> Decision:
             Code.fenced_member_epoch,
             "The consumer group member is in an unknown state. The member must abandon all its partitions and rejoin.",
         )
+    subscription = _subscription(before.subscription, request)
+    if subscription.regex:
+        group.rules.matching.check(subscription.regex)
     step = advance(
         group.log,
         before,
-        _subscription(before.subscription, request),
+        subscription,
         owned=request.owned,
         image=group.rules.image(),
         seen=group.seen,
+        matching=group.rules.matching,
         default_assignor=terms.assignors[0],
         now_ms=group.rules.wall_ms(),
     )

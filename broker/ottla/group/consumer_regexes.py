@@ -1,22 +1,22 @@
 """Regular expressions that members of a consumer group subscribe to, and the topics they match. Pure.
 
-They are matched when first asked for, and again, against the new topics only, when there are any.
+They are matched elsewhere (`regex_resolving`), before a heartbeat is decided on. Where that has not been done yet, what
+the log says holds on.
 """
 
 from collections.abc import Iterable
 
-from ottla.errors import Code, KafkaError
 from ottla.group.consumer_member import Member
 from ottla.group.consumer_records import REGEX, Entry, ResolvedRegex
 from ottla.group.consumer_state import GroupState
-from ottla.group.regex import BadRegex, Regex, compiled
+from ottla.group.regex_topics import TopicMatching
 from ottla.metadata.image import Image
 
 __all__ = ["refreshed_regexes"]
 
 
 def refreshed_regexes(
-    state: GroupState, members: Iterable[Member], *, image: Image, seen: Image | None, now_ms: int
+    state: GroupState, members: Iterable[Member], *, image: Image, matching: TopicMatching, now_ms: int
 ) -> tuple[dict[str, ResolvedRegex], list[Entry]]:
     """What the regular expressions of these members match now, and the entries that say what changed."""
     wanted = dict.fromkeys(member.subscription.regex for member in members if member.subscription.regex)
@@ -24,36 +24,12 @@ def refreshed_regexes(
         return {}, []
     now: dict[str, ResolvedRegex] = {}
     for text in wanted:
-        known = state.regexes.get(text)
-        topics = _matching(text, known, image, seen)
-        if known is not None and topics == known.topics:
+        known, topics = state.regexes.get(text), matching.matched(text, image.topics)
+        if known is not None and (topics is None or topics is known.topics or topics == known.topics):
             now[text] = known
-        else:
+        elif topics is not None:
             now[text] = ResolvedRegex(topics, image.version, now_ms)
     written = [Entry(REGEX, (state.group_id, text), value) for text, value in now.items()]
     changed = [entry for entry in written if state.regexes.get(entry.key[1]) is not entry.value]
-    gone = [Entry(REGEX, (state.group_id, text), None) for text in state.regexes if text not in now]
+    gone = [Entry(REGEX, (state.group_id, text), None) for text in state.regexes if text not in wanted]
     return now, changed + gone
-
-
-def _matching(text: str, known: ResolvedRegex | None, image: Image, seen: Image | None) -> frozenset[str]:
-    if known is None or seen is None:
-        return _matches(_checked(text), image.topics)
-    if seen.topics is image.topics:
-        return known.topics
-    kept = frozenset(name for name in known.topics if name in image.topics)
-    return kept | _matches(_checked(text), image.topics.keys() - seen.topics.keys())
-
-
-def _matches(regex: Regex, names: Iterable[str]) -> frozenset[str]:
-    return frozenset(name for name in names if regex.matches(name))
-
-
-def _checked(text: str) -> Regex:
-    try:
-        return compiled(text)
-    except BadRegex as error:
-        raise KafkaError(
-            Code.invalid_regular_expression,
-            f"SubscribedTopicRegex `{text}` is not a valid regular expression: {error}.",
-        ) from None

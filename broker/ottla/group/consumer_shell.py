@@ -9,6 +9,7 @@ from ottla.group.consumer_group import ConsumerGroup, ConsumerRules, Terms
 from ottla.group.consumer_records import GROUP_EPOCH, KINDS, decode
 from ottla.group.heartbeat_loading import replay_entry
 from ottla.group.records import record_type
+from ottla.group.regex_resolving import RegexResolver
 from ottla.metadata.feed import MetadataFeed
 from ottla.metadata.state import ResourceType
 from ottla.replica.settings import LiveSettings
@@ -27,6 +28,7 @@ class ConsumerSettings:
         self._settings = settings
         self._system = system
         self._feed = feed
+        self.regexes = RegexResolver(system.threads, lambda: feed.image)
 
     def rules(self, shard: "Shard") -> ConsumerRules:
         return ConsumerRules(
@@ -38,6 +40,7 @@ class ConsumerSettings:
             classic_members_max=lambda: int(self._settings.broker("group.max.size")),
             new_classic_group=shard.new_classic_group,
             adopt=shard.adopt,
+            matching=self.regexes.expressions,
         )
 
     def terms(self, group_id: str) -> Terms:

@@ -11,6 +11,7 @@ from ottla.group.classic import Rules
 from ottla.group.consumer_shell import ConsumerSettings
 from ottla.group.loading import GroupLoading
 from ottla.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
+from ottla.group.regex_resolving import RegexResolver
 from ottla.group.shard import Shard
 from ottla.group.share_keeping import StateKeeper
 from ottla.group.share_shell import ShareSettings
@@ -36,6 +37,10 @@ class GroupCoordinator(Coordinator[Shard]):
         self.states = StateKeeper(persister, image=lambda: self._feed.image, keep=self._keep)
 
     # looking up
+
+    @property
+    def regexes(self) -> RegexResolver:
+        return self._consumers.regexes
 
     def shard_for_members(self, group_id: str) -> Shard:
         """As `shard_of`, for requests of members; also INVALID_GROUP_ID."""

@@ -165,7 +165,7 @@ class Shard(CoordinatorShard):
 
     def keep_offset(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         """A group that commits without having members is a simple one."""
-        self.pending.supersede(group_id, topic, partition)
+        self.pending.supersede(group_id, topic, partition, before=self.replayed_offset)
         self._keep_offset(group_id, topic, partition, committed)
 
     def _keep_offset(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
@@ -185,15 +185,17 @@ class Shard(CoordinatorShard):
 
     # offsets inside transactions
 
-    def keep_pending(self, producer_id: int, group_id: str, entries: Sequence[Pending]) -> None:
+    def keep_pending(self, producer_id: int, group_id: str, entries: Sequence[Pending], *, position: int) -> None:
+        """`position`: of the record in the log."""
         if group_id not in self.groups:
             self.groups[group_id] = self.new_classic_group(group_id)
-        self.pending.keep(producer_id, group_id, entries)
+        self.pending.keep(producer_id, group_id, entries, position=position)
 
     def replay_in_transaction(self, producer_id: int, key: memoryview, value: memoryview | None) -> None:
         group_id, topic, partition = read_offset_key(key)
         if value is not None:
-            self.keep_pending(producer_id, group_id, [(topic, partition, read_offset_value(value))])
+            entry = (topic, partition, read_offset_value(value))
+            self.keep_pending(producer_id, group_id, [entry], position=self.replayed_offset)
 
     def commit_in_transaction(
         self, group_id: str, session: tuple[int, int], entries: Sequence[Pending], ticket: Ticket | None
@@ -201,7 +203,7 @@ class Shard(CoordinatorShard):
         """Append offsets for a producer (id, epoch) whose transaction has yet to end; the offset to wait for."""
         records = [(offset_key(group_id, topic, at), offset_value(one)) for topic, at, one in entries]
         last_offset = self._writer.append_in_transaction(records, session, ticket)
-        self.keep_pending(session[0], group_id, entries)
+        self.keep_pending(session[0], group_id, entries, position=last_offset)
         return last_offset
 
     def decided(self, producer_id: int, *, commit: bool, offset: int) -> None:
@@ -215,11 +217,13 @@ class Shard(CoordinatorShard):
             self.replay_decided(producer_id, commit=commit, offset=offset)
 
     def replay_decided(self, producer_id: int, *, commit: bool, offset: int) -> None:
-        for group_id, entries in self.pending.take(producer_id).items():
-            if commit:
-                self.replayed_offset = offset
-                for topic, partition, committed in entries:
-                    self._keep_offset(group_id, topic, partition, committed)
+        if not commit:
+            self.pending.abort(producer_id)
+            return
+        for group_id, entries in self.pending.commit(producer_id).items():
+            self.replayed_offset = offset
+            for topic, partition, committed in entries:
+                self._keep_offset(group_id, topic, partition, committed)
 
     # removing
 

@@ -222,18 +222,22 @@ def _end_next_epoch(
     new_producer_id: int,
     now_ms: int,
 ) -> Decision:
-    """KIP-890: the epoch says which transaction is meant, so a retry is known by the epoch before the present one."""
+    """KIP-890: the epoch says which transaction is meant, so a retry is known by the epoch before the present one.
+
+    While markers are on their way everybody waits, as in Kafka: the producer was told its next epoch (or id) already,
+    and may end its next transaction before the last one is complete.
+    """
+    if transaction.state in ENDING:
+        return _refused(Code.concurrent_transactions)
     same_id = session.producer_id == transaction.producer_id
     former = (transaction.previous_producer_id, EPOCH_LAST)
     rotated = not same_id and session == former and transaction.epoch == 0 and transaction.bumps_epochs
     is_retry = rotated or (same_id and transaction.bumps_epochs and session.epoch + 1 == transaction.epoch)
-    if transaction.state in ENDING and session.producer_id == transaction.next_producer_id != NONE:
-        return _refused(Code.concurrent_transactions)
     if not same_id and not rotated:
         return _refused(Code.invalid_producer_id_mapping)
     if is_retry and transaction.state not in (State.ONGOING, State.EMPTY):
         return _answer_retry(transaction, commit=commit)
-    if session.epoch != transaction.epoch or transaction.state in ENDING:
+    if session.epoch != transaction.epoch:
         return _refused(Code.producer_fenced)
     if transaction.state is State.ONGOING:
         event = Event.COMMIT if commit else Event.ABORT

@@ -110,8 +110,11 @@ public final class TransactionalCopier {
         producer.abortTransaction();
         tell("abort", attempt);
         for (TopicPartition partition : records.partitions()) {
-            if (consumer.assignment().contains(partition)) {
+            try {
                 consumer.seek(partition, records.records(partition).get(0).offset());
+            } catch (IllegalStateException lost) {
+                // Another member has it, or will have it: the consumer's own thread may take it away at any time.
+                System.out.println("error " + lost.toString().replace('\n', ' '));
             }
         }
     }

@@ -1,5 +1,8 @@
 """Offsets inside transactions wait for their marker, and never overtake a later commit."""
 
+from itertools import permutations
+
+import pytest
 from ottla.group.offset_records import CommittedOffset
 from ottla.group.pending_offsets import PendingOffsets
 
@@ -12,17 +15,33 @@ def at(offset: int) -> CommittedOffset:
 
 def test_each_producer_has_its_own() -> None:
     pending = PendingOffsets()
-    pending.keep(9, GROUP, [("t", 0, at(5)), ("t", 1, at(6))])
-    pending.keep(9, GROUP, [("t", 0, at(7))])
-    pending.keep(8, "others", [("t", 0, at(1))])
+    pending.keep(9, GROUP, [("t", 0, at(5)), ("t", 1, at(6))], position=1)
+    pending.keep(9, GROUP, [("t", 0, at(7))], position=2)
+    pending.keep(8, "others", [("t", 0, at(1))], position=3)
     assert pending.concerns(GROUP, "t", 0) and not pending.concerns(GROUP, "t", 2)
-    assert pending.take(9) == {GROUP: [("t", 0, at(7)), ("t", 1, at(6))]}
-    assert pending.take(9) == {}
+    assert pending.commit(9) == {GROUP: [("t", 0, at(7)), ("t", 1, at(6))]}
+    assert pending.commit(9) == {}
     assert not pending.has_group(GROUP) and pending.has_group("others")
 
 
 def test_a_later_commit_takes_its_place() -> None:
     pending = PendingOffsets()
-    pending.keep(9, GROUP, [("t", 0, at(5)), ("t", 1, at(6))])
-    pending.supersede(GROUP, "t", 0)
-    assert pending.take(9) == {GROUP: [("t", 1, at(6))]}
+    pending.keep(9, GROUP, [("t", 0, at(5)), ("t", 1, at(6))], position=1)
+    pending.supersede(GROUP, "t", 0, before=2)
+    assert pending.commit(9) == {GROUP: [("t", 1, at(6))]}
+
+
+@pytest.mark.parametrize("markers", list(permutations([1, 2, 3])))
+@pytest.mark.parametrize("aborted", [set(), {3}, {2}, {1, 2}])
+def test_the_latest_record_wins_whenever_the_markers_come(markers: tuple[int, ...], aborted: set[int]) -> None:
+    """Producers 1, 2 and 3 have written in this order."""
+    pending, in_force = PendingOffsets(), None
+    for producer in (1, 2, 3):
+        pending.keep(producer, GROUP, [("t", 0, at(producer))], position=producer)
+    for producer in markers:
+        if producer in aborted:
+            pending.abort(producer)
+            continue
+        for _, _, committed in pending.commit(producer).get(GROUP, ()):
+            in_force = committed
+    assert in_force == at(max({1, 2, 3} - aborted))
