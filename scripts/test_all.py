@@ -51,6 +51,7 @@ CHAPTERS = (
     Chapter("check and unit", 3, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
     Chapter("simulation", 6, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2"),)),
     Chapter("one-broker clients", 6, ((*PYTEST, "tests/compat", *SHARED, *without(*coordinated())),)),
+    Chapter("hostile clients", 4, ((*PYTEST, "tests/hostile"),)),
     Chapter(
         "fleet and faults",
         7,

@@ -28,7 +28,8 @@ def mutated_requests(random: Random) -> Iterator[bytes]:
 
 
 def every_version() -> list[tuple[int, int]]:
-    return [(api.key, version) for api in load_all().values() for version in range(api.version_min, api.version_max + 1)]
+    apis = load_all().values()
+    return [(api.key, version) for api in apis for version in range(api.version_min, api.version_max + 1)]
 
 
 def samples_of(random: Random, key: int, version: int) -> list[bytes]:

@@ -52,12 +52,23 @@ class Api:
         self.name = handler.__name__
         self._readers: dict[int, Read] = {}
         self._hand_made = readers
+        self._prepared: set[int] = set()
         self._writers: dict[int, Writer] = {}
         self._element_writers: dict[tuple[int, tuple[str, ...]], Callable[[list[bytes], Any], None]] = {}
         self._flexible: dict[int, bool] = {}
 
     def serves(self, version: int) -> bool:
         return self.version_min <= version <= self.version_max
+
+    def is_prepared(self, version: int) -> bool:
+        return version in self._prepared
+
+    def prepare(self, version: int) -> None:
+        """Make the codecs of a version before they are used: loading its schemas takes milliseconds. Any thread."""
+        self.reader(version)
+        self.writer(version)
+        self.flexible(version)
+        self._prepared.add(version)
 
     def reader(self, version: int) -> Read:
         """Raises TooMany for a request that is to be read with `large_reader`."""

@@ -30,7 +30,7 @@ class Uncommitted(Deferred):
         self.request = request
         self.call = call
         self.topics: list[tuple[str | bytes, list[Outcome]]] = []
-        self._waiting: list[Outcome] = []
+        self._waiting: dict[int, tuple[Outcome, int]] = {}  # by identity: what is waited for, and how many times
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -53,7 +53,7 @@ class Uncommitted(Deferred):
         outcome.log_start_offset = appended.start_offset
         if (acks_all or appended.must_flush) and partition.high_watermark <= appended.last_offset:
             partition.when_committed(appended.last_offset, lambda code: self._settle(outcome, code))
-            self._waiting.append(outcome)
+            self._wait_for(outcome)
 
     async def append_prepared(
         self,
@@ -83,20 +83,26 @@ class Uncommitted(Deferred):
         """For `append_prepared`."""
         batch.data = bytes(batch.data)  # the frame is gone when we come back
         self.call.kept_bytes += len(batch.data)
-        self._waiting.append(outcome)
+        self._wait_for(outcome)
+
+    def _wait_for(self, outcome: Outcome) -> None:
+        _, times = self._waiting.get(id(outcome), (outcome, 0))
+        self._waiting[id(outcome)] = (outcome, times + 1)
 
     def _settle(self, outcome: Outcome, code: int) -> None:
         """One that waits twice, for its append and for the commit, is done when it is settled twice."""
-        if outcome not in self._waiting:
+        _, times = self._waiting.pop(id(outcome), (outcome, 0))
+        if not times:
             return
-        self._waiting.remove(outcome)
+        if times > 1:
+            self._waiting[id(outcome)] = (outcome, times - 1)
         if code:
             outcome.error_code, outcome.base_offset = code, -1
         if not self._waiting:
             self.finish()
 
     def _time_is_up(self) -> None:
-        for outcome in self._waiting:
+        for outcome, _ in self._waiting.values():
             outcome.error_code, outcome.base_offset = Code.request_timed_out, -1
         self.finish()
 

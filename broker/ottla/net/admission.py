@@ -18,8 +18,9 @@ class Admission:
         self._count = 0
 
     @property
-    def has_room(self) -> bool:
-        return self._count < self._files_max
+    def room(self) -> int:
+        """Connections that there are files for."""
+        return self._files_max - self._count
 
     def enter(self, host: str) -> str | None:
         """Count a new connection; why it must be closed again, or None."""

@@ -49,7 +49,7 @@ class Shared:
     buffers: ReceiveBuffers = field(default_factory=ReceiveBuffers)
     turns: Turns = field(default_factory=Turns)
     large: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the one large request that is worked off."""
+    """Held by the one that does long work: a large request that is worked off, codecs that are made."""
 
 
 class Slot:
@@ -83,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reserved_bytes = 0  # for the frame that is under way
         self._starved = False  # the frame under way waits for memory
         self._postponed = False  # the next request waits until all answers are taken
-        self._working_off = False  # a large request, which none overtakes
+        self._working_off = False  # a large request, or the codecs of the next one: none overtakes it
         self._reading = True
         self._host = "?"
         self._user = "ANONYMOUS"
@@ -188,13 +188,42 @@ class Connection(asyncio.BufferedProtocol):
 
     def _may_begin(self, frame: memoryview) -> bool:
         """Whether the client has taken all its answers, or this request need not wait for that."""
-        if not self._slots and self._outbox.is_empty:
-            return True
         api = APIS.get(int.from_bytes(frame[:2], "big"))
-        if api is None or api.pipelined:
+        version = int.from_bytes(frame[2:4], "big")
+        if api is None or not api.serves(version):
+            return True
+        if not api.is_prepared(version):
+            self._prepare(api, version)
+            return False
+        if api.pipelined or (not self._slots and self._outbox.is_empty):
             return True
         self._flush()
         return not self._slots and self._outbox.is_empty
+
+    def _prepare(self, api: Api, version: int) -> None:
+        """The first request of its kind waits for the codecs, not everybody for it."""
+        self._working_off = True
+        task = asyncio.ensure_future(self._prepare_in_turn(api, version))
+        self._tasks.add(task)
+        task.add_done_callback(self._prepared)
+
+    async def _prepare_in_turn(self, api: Api, version: int) -> None:
+        async with self._shared.large:
+            if not api.is_prepared(version):
+                await self._services.system.threads.run(api.prepare, version)
+
+    def _prepared(self, done: "asyncio.Future[None]") -> None:
+        self._tasks.discard(done)
+        self._working_off = False
+        if done.cancelled():
+            return
+        error = done.exception()
+        if self._transport.is_closing():
+            return
+        if error is not None:
+            self.close(f"its request cannot be read: {error!r}")
+        else:
+            self._handle_frames()
 
     def _reserve(self) -> None:
         """Memory for the frame that is under way, before more of it is read; what is whole is handled soon."""
@@ -389,9 +418,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _finished(self, slot: Slot, call: Call, done: "asyncio.Future[Answer]") -> None:
         self._tasks.discard(done)
-        if done.cancelled() or self._transport.is_closing():
+        if done.cancelled():
             return
-        error = done.exception()
+        error = done.exception()  # also when nobody waits for it any more: it counts as seen
+        if self._transport.is_closing():
+            return
         self._fill(slot, done.result() if error is None else self._failed(call, error))
         self._flush()
         if call.throttle_ms:

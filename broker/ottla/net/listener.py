@@ -4,6 +4,7 @@ It accepts by itself: when there are no more files to be had, clients stay in th
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import socket
@@ -11,6 +12,7 @@ from collections.abc import Callable
 
 from ottla.config import BrokerConfig, Endpoint
 from ottla.errors import Refusal
+from ottla.net.admission import Admission
 from ottla.net.connection import Connection, Shared
 from ottla.system import give_free_memory_back
 
@@ -19,6 +21,7 @@ __all__ = ["Listener"]
 log = logging.getLogger("ottla.net")
 
 REAP_SECONDS = 5.0
+BACKLOG = 1024  # where the settings do not say
 ACCEPTED_MAX = 64  # in one turn of the loop
 FULL_SECONDS = 0.1  # until it is tried again whether there is a file for a connection
 NOT_NOW = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -41,13 +44,19 @@ class Listener:
             self._socket = socket.create_server(
                 (endpoint.host or "0.0.0.0", endpoint.port),
                 family=socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET,
-                backlog=self._config["socket.listen.backlog.size"],
+                backlog=self._backlog,
             )
             self._size_buffers(self._socket)
         except OSError as error:
             raise Refusal(f"cannot listen on {endpoint}: {reason(error)}") from error
         self._socket.setblocking(False)
         return int(self._socket.getsockname()[1])
+
+    @property
+    def _backlog(self) -> int:
+        """Kafka's default is 50: clients that come in a crowd would be turned away by the kernel for a second."""
+        asked: int = self._config["socket.listen.backlog.size"]
+        return asked if "socket.listen.backlog.size" in self._config.explicit else max(asked, BACKLOG)
 
     def _size_buffers(self, listening: socket.socket) -> None:
         """Accepted connections inherit these. Only when asked for: the system's own sizing beats Kafka's default."""
@@ -74,25 +83,31 @@ class Listener:
                 loop.add_reader(listening, readable.set)
                 await readable.wait()
                 loop.remove_reader(listening)  # it would be called again and again while nobody is accepted
-                for _ in range(ACCEPTED_MAX):
-                    if not await self._accept_one(listening, factory, shared):
-                        break
+                accepted = self._accept_some(listening, shared.admission)
+                await asyncio.gather(*(self._connect(each, factory) for each in accepted))
                 await asyncio.sleep(FULL_SECONDS if self._full else 0)
         finally:
             loop.remove_reader(listening)
 
-    async def _accept_one(self, listening: socket.socket, factory: Callable[[], Connection], shared: Shared) -> bool:
-        """False when there is none, or no room for one."""
-        self._note_full(not shared.admission.has_room)
-        if self._full:
-            return False
-        try:
-            accepted, _ = listening.accept()
-        except BlockingIOError:
-            return False
-        except OSError as error:
-            self._note_full(error.errno in NOT_NOW)
-            return False
+    def _accept_some(self, listening: socket.socket, admission: Admission) -> list[socket.socket]:
+        """Those that wait, as far as there are files for them; all at once, because the kernel's queue is short."""
+        accepted: list[socket.socket] = []
+        room = min(admission.room, ACCEPTED_MAX)
+        self._note_full(room <= 0)
+        with contextlib.suppress(BlockingIOError):
+            while len(accepted) < room:
+                try:
+                    accepted.append(listening.accept()[0])
+                except ConnectionError:  # gone before it was accepted
+                    continue
+                except BlockingIOError:
+                    raise
+                except OSError as error:
+                    self._note_full(error.errno in NOT_NOW)
+                    break
+        return accepted
+
+    async def _connect(self, accepted: socket.socket, factory: Callable[[], Connection]) -> None:
         try:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -100,7 +115,6 @@ class Listener:
         except OSError as error:  # gone already, or no more files for the loop's own needs
             self._note_full(error.errno in NOT_NOW)
             accepted.close()
-        return True
 
     def _note_full(self, full: bool) -> None:
         if full and not self._full:

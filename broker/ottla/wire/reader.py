@@ -23,6 +23,7 @@ __all__ = ["Malformed", "Tally", "TooMany", "bounded", "read_uvarint", "reader_o
 
 Read = Callable[[memoryview, int], tuple[Any, int]]
 NO_ID = bytes(16)
+NULLABLE_KINDS = ("string", "bytes", "records")
 
 
 class Malformed(ValueError):
@@ -141,7 +142,25 @@ def _field_reader(field: Field, newest_fields: dict[str, Field], tally: Tally | 
             one = _nullable_struct(one)
     else:
         one = PRIMITIVES.get(field.kind) or VARIABLE[field.kind, field.flexible]
-    return _array(one, size_min=_size_min(field), flexible=field.flexible, tally=tally) if field.is_array else one
+    if field.is_array:
+        if field.kind in NULLABLE_KINDS:
+            one = _never_null(one, field.name)
+        one = _array(one, size_min=_size_min(field), flexible=field.flexible, tally=tally)
+    if field.nullable or not (field.is_array or field.kind in NULLABLE_KINDS):
+        return one
+    return _never_null(one, field.name)
+
+
+def _never_null(read_one: Read, name: str) -> Read:
+    """Handlers rely on what the schema says: a null where it has none is refused, as in Kafka."""
+
+    def read(view: memoryview, position: int) -> tuple[Any, int]:
+        value, end = read_one(view, position)
+        if value is None:
+            raise Malformed(f"{name} is null at {position}")
+        return value, end
+
+    return read
 
 
 def _array(read_one: Read, *, size_min: int, flexible: bool, tally: Tally | None) -> Read:
