@@ -20,6 +20,7 @@ from ottla.errors import Code, KafkaError
 from ottla.net.admission import Admission
 from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.net.outbox import Outbox
+from ottla.net.quiet import LineLimit
 from ottla.net.turns import Turns
 from ottla.wire.frames import FrameBuffer, ReceiveBuffers
 from ottla.wire.reader import Malformed, TooMany, read_uvarint
@@ -27,6 +28,7 @@ from ottla.wire.reader import Malformed, TooMany, read_uvarint
 __all__ = ["Connection", "Shared"]
 
 log = logging.getLogger("ottla.net")
+log.addFilter(LineLimit())
 
 REQUEST_HEADER = struct.Struct(">hhih")
 API_VERSIONS = 18
