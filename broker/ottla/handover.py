@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 # Calls from one loop to the other that are not answered yet. Those who would make more are refused.
 CALLS_MAX = 10_000
-PULSE_SECONDS = 0.25
+PULSE_SECONDS = 0.2
 
 
 class Lane(Protocol):

@@ -11,12 +11,11 @@ import logging
 import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable
 
 from ottla.config import BrokerConfig
 from ottla.handover import Handover, LoopLane
+from ottla.loops import ControlLoop, DataLoop, forgive_grpc
 from ottla.net.health import HealthServer
 from ottla.node import Node
 from ottla.node.node import DataLoopStuck
@@ -29,19 +28,16 @@ log = logging.getLogger("ottla")
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 LOG_LINE = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 CONTROL_THREADS = 2  # the metadata log is written by one at a time, and a snapshot is made beside it
-DATA_LOOP_END_SECONDS_MAX = 5.0
 # For tests: seconds that SIGUSR1 (asleep) and SIGUSR2 (busy) hold the data loop.
 HOLD_SECONDS = "OTTLA_TEST_HOLD_DATA_LOOP_SECONDS"
 
 
 def serve(config: BrokerConfig) -> int:
     """Run a node until SIGTERM or Ctrl-C. Raises Refusal when it cannot start or go on."""
-    import uvloop
-
     logging.basicConfig(format=LOG_LINE, level=logging.INFO, stream=sys.stderr)
     _tune_malloc()
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, _DataLoop() as data:
+        with asyncio.Runner(loop_factory=ControlLoop) as runner, DataLoop() as data:
             return runner.run(_serve(config, data))
     except DataLoopStuck as stuck:
         log.error("node %d ends without closing its logs: %s", config.node_id, stuck)
@@ -49,46 +45,16 @@ def serve(config: BrokerConfig) -> int:
         os._exit(1)  # not by way of the interpreter's end, which would wait for the thread
 
 
-class _DataLoop(contextlib.AbstractContextManager["_DataLoop"]):
-    """The data loop in a thread of its own, from entering to leaving."""
-
-    def __init__(self) -> None:
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ottla-data", daemon=True)
-        self.lane: LoopLane
-        self._stop: Callable[[], None]
-
-    def __enter__(self) -> "_DataLoop":
-        self._thread.start()
-        self._started.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.lane.post(self._stop)
-        self._thread.join(DATA_LOOP_END_SECONDS_MAX)
-
-    def _run(self) -> None:
-        import uvloop
-
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(self._turn())
-
-    async def _turn(self) -> None:
-        stop = asyncio.Event()
-        self.lane, self._stop = LoopLane(), stop.set
-        _forgive_grpc()
-        self._started.set()
-        await stop.wait()
-
-
-async def _serve(config: BrokerConfig, data: _DataLoop) -> int:
-    stop = asyncio.Event()
+async def _serve(config: BrokerConfig, data: DataLoop) -> int:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    _forgive_grpc()
+        loop.add_signal_handler(number, stop.set)
+    forgive_grpc()
     system = System(threads=RealThreads(config["num.io.threads"]))
     handover = Handover(control=LoopLane(), data=data.lane, clock=system.clock)
     _hold_for_tests(handover)
+    if "broker" in config.roles and isinstance(loop, ControlLoop):
+        loop.share_grpc(handover.pulse)
     node = Node(config, system, handover=handover, control_threads=RealThreads(CONTROL_THREADS))
     health = await _probed(config, node)
     if not await _started(node, stop):
@@ -132,16 +98,6 @@ async def _started(node: Node, stop: asyncio.Event) -> bool:
         return False
     starting.result()
     return True
-
-
-def _forgive_grpc() -> None:
-    """All loops of a process read gRPC's one wake-up socket, and those that come second find it empty."""
-
-    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        if not isinstance(context.get("exception"), BlockingIOError):
-            loop.default_exception_handler(context)
-
-    asyncio.get_running_loop().set_exception_handler(handle)
 
 
 def _hold_for_tests(handover: Handover) -> None:
