@@ -30,7 +30,8 @@ class Process:
     def __init__(self, name: str) -> None:
         self.name = name
         self.alive = True
-        self.held_until = 0.0
+        self.held_until: float | None = None
+        self.backlog: list[asyncio.Handle] = []  # of the data lane while it is held
         self.context = contextvars.copy_context()
         self.context.run(OWNER.set, self)
         self.data_context = self.context.copy()
@@ -49,7 +50,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.failures: list[dict[str, Any]] = []
         self.outside = contextvars.copy_context()  # of nobody: the network, clients, the referee
         self._is_over = False
-        self._timers: list[tuple[float, int, asyncio.Handle]] = []
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._timers_made = 0
         self._kept: list[tuple[asyncio.Task[Any], Process | None]] = []
         self.set_task_factory(self._make_task)
@@ -78,8 +79,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._now = max(self._now, timers[0][0])
             while timers and timers[0][0] <= self._now:
                 handle = heapq.heappop(timers)[2]
-                if isinstance(handle, asyncio.TimerHandle):
-                    handle._scheduled = False  # type: ignore[attr-defined]
+                handle._scheduled = False  # type: ignore[attr-defined]
                 if not handle._cancelled:  # type: ignore[attr-defined]
                     ready.append(handle)
         if not ready and not self._stopping:  # type: ignore[attr-defined]
@@ -93,15 +93,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
             owner = handle._context.get(OWNER)
             if handle._cancelled or (owner is not None and not owner.alive):
                 continue
-            if owner is not None and owner.held_until > self._now and handle._context.get(ON_DATA):
-                self._put_off(owner.held_until, handle)
+            if owner is not None and owner.held_until is not None and handle._context.get(ON_DATA):
+                owner.backlog.append(handle)
             else:
                 handle._run()
 
-    def _put_off(self, when: float, handle: asyncio.Handle) -> None:
-        """Until then, behind everything else that waits for the same moment."""
-        self._timers_made += 1
-        heapq.heappush(self._timers, (when, self._timers_made, handle))
+    def hold_data(self, process: Process, seconds: float) -> None:
+        """The data lane of the process does nothing for so long, and then everything in order."""
+        process.held_until = max(process.held_until or 0.0, self._now + seconds)
+        self.later(seconds, self._release, process)
+
+    def _release(self, process: Process) -> None:
+        if process.held_until is not None and process.held_until <= self._now:
+            process.held_until = None
+            backlog, process.backlog = process.backlog, []
+            self._ready.extendleft(reversed(backlog))  # type: ignore[attr-defined]
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         pass
