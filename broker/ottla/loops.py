@@ -25,15 +25,18 @@ END_SECONDS_MAX = 5.0
 
 
 class ControlLoop(uvloop.Loop):
-    """Takes gRPC's events itself until `share_grpc`, and from then on while the data loop's pulse is old."""
+    """Takes gRPC's events itself until `share_grpc`, and from then on while the data loop's pulse is old.
+
+    In between it looks for them now and then: a data loop that is only slow delays them by GRPC_LOOK_SECONDS at most.
+    """
 
     _grpc: tuple[Any, Callable[..., object]] | None = None
-    _takes_grpc = True
+    takes_grpc = True
 
     def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:  # type: ignore[override]
         if _is_grpc(callback):
             self._grpc = fd, callback
-            if not self._takes_grpc:
+            if not self.takes_grpc:
                 return
         super().add_reader(fd, callback, *args)
 
@@ -45,14 +48,19 @@ class ControlLoop(uvloop.Loop):
     def share_grpc(self, pulse: Pulse) -> None:
         """A data loop with this pulse uses gRPC as well."""
         takes = pulse.age_s() > GRPC_PULSE_SECONDS_MAX
-        if takes != self._takes_grpc and self._grpc is not None:
-            fd, callback = self._grpc
-            if takes:
-                super().add_reader(fd, callback)
-            else:
-                super().remove_reader(fd)
-        self._takes_grpc = takes
+        if self._grpc is not None:
+            self._wait_or_look(*self._grpc, waits=takes)
+        self.takes_grpc = takes
         self.call_later(GRPC_LOOK_SECONDS, self.share_grpc, pulse)
+
+    def _wait_or_look(self, fd: Any, callback: Callable[..., object], *, waits: bool) -> None:
+        if waits and not self.takes_grpc:
+            super().add_reader(fd, callback)
+        elif not waits and self.takes_grpc:
+            super().remove_reader(fd)
+        if not waits:
+            with contextlib.suppress(BlockingIOError):
+                callback()
 
 
 def _is_grpc(callback: object) -> bool:
