@@ -1,16 +1,24 @@
-"""`ottla serve` after its settings are read: the event loop, signals, and one node until it is told to stop."""
+"""`ottla serve` after its settings are read: the two loops, signals, and one node until it is told to stop.
+
+The control loop runs in the main thread, where signals arrive: SIGTERM is heard while the data loop is held.
+"""
 
 import asyncio
 import contextlib
 import ctypes
 import gc
 import logging
+import os
 import signal
 import sys
+import time
 
 from ottla.config import BrokerConfig
+from ottla.handover import Handover, LoopLane
+from ottla.loops import ControlLoop, DataLoop, forgive_grpc
 from ottla.net.health import HealthServer
 from ottla.node import Node
+from ottla.node.node import DataLoopStuck
 from ottla.system import RealThreads, System, raise_file_limit
 
 __all__ = ["serve"]
@@ -19,24 +27,36 @@ log = logging.getLogger("ottla")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 LOG_LINE = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+CONTROL_THREADS = 2  # the metadata log is written by one at a time, and a snapshot is made beside it
+# For tests: seconds that SIGUSR1 (asleep) and SIGUSR2 (busy) hold the data loop.
+HOLD_SECONDS = "OTTLA_TEST_HOLD_DATA_LOOP_SECONDS"
 
 
 def serve(config: BrokerConfig) -> int:
     """Run a node until SIGTERM or Ctrl-C. Raises Refusal when it cannot start or go on."""
-    import uvloop
-
     logging.basicConfig(format=LOG_LINE, level=logging.INFO, stream=sys.stderr)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config))
-
-
-async def _serve(config: BrokerConfig) -> int:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     _tune_malloc()
     raise_file_limit()
-    node = Node(config, System(threads=RealThreads(config["num.io.threads"])))
+    try:
+        with asyncio.Runner(loop_factory=ControlLoop) as runner, DataLoop() as data:
+            return runner.run(_serve(config, data))
+    except DataLoopStuck as stuck:
+        log.error("node %d ends without closing its logs: %s", config.node_id, stuck)
+        logging.shutdown()
+        os._exit(1)  # not by way of the interpreter's end, which would wait for the thread
+
+
+async def _serve(config: BrokerConfig, data: DataLoop) -> int:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    forgive_grpc()
+    system = System(threads=RealThreads(config["num.io.threads"]))
+    handover = Handover(control=LoopLane(), data=data.lane, clock=system.clock)
+    _hold_for_tests(handover)
+    if "broker" in config.roles and isinstance(loop, ControlLoop):
+        loop.share_grpc(handover.pulse)
+    node = Node(config, system, handover=handover, control_threads=RealThreads(CONTROL_THREADS))
     health = await _probed(config, node)
     if not await _started(node, stop):
         return 0
@@ -63,7 +83,7 @@ async def _probed(config: BrokerConfig, node: Node) -> HealthServer | None:
     port = config["ottla.health.port"]
     if port is None:
         return None
-    health = HealthServer(port, node.not_serving)
+    health = HealthServer(port, not_alive=node.not_alive, not_ready=node.not_serving)
     log.info("probes are answered on port %d", await health.start())
     return health
 
@@ -79,6 +99,21 @@ async def _started(node: Node, stop: asyncio.Event) -> bool:
         return False
     starting.result()
     return True
+
+
+def _hold_for_tests(handover: Handover) -> None:
+    seconds = os.environ.get(HOLD_SECONDS)
+    if seconds is None:
+        return
+
+    def busy() -> None:
+        until = time.monotonic() + float(seconds)
+        while time.monotonic() < until:
+            pass
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR1, handover.data.post, time.sleep, float(seconds))
+    loop.add_signal_handler(signal.SIGUSR2, handover.data.post, busy)
 
 
 def _tune_malloc() -> None:

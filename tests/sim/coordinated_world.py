@@ -24,7 +24,8 @@ async def find_coordinators(world: World, *kinds: str) -> None:
     for kind in kinds:
         for _ in range(round(START_SECONDS_MAX / LOOK_SECONDS)):
             try:
-                await world.loop.within(life.process, getattr(life.services, kind).leader_of("any"))
+                question = getattr(life.services, kind).leader_of("any")
+                await world.loop.within(life.process, question, data=True)
                 break
             except KafkaError:
                 await asyncio.sleep(LOOK_SECONDS)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Faults"]
 
 FULL_SECONDS = 6.0
+HELD_SECONDS = (0.3, 1.0, 4.0, 8.0)  # a stop waits for a data loop that is held for ten
 RESTART_LOOK_SECONDS = 0.5
 
 
@@ -37,6 +38,7 @@ class Faults:
             (2, self._fill_disk),
             (3, world.topics.move_one),
             (2, world.topics.renew),
+            (2, self.hold_data_loop),
         )
 
     def deed(self) -> None:
@@ -133,6 +135,14 @@ class Faults:
                 self.loop.later(RESTART_LOOK_SECONDS, restart)
 
         self.loop.later(0.6 + self.random.choice((0.0, 0.5, 5.0, 10.0)), restart)
+
+    def hold_data_loop(self) -> None:
+        """Its data loop does not turn for a while; its control loop does."""
+        node = self.random.choice(self.nodes)
+        if node.life is not None:
+            seconds = self.random.choice(HELD_SECONDS)
+            self.loop.hold_data(node.life.process, seconds)
+            self.referee.note(f"the data loop of node {node.id} is held for {seconds} s")
 
     # -- disks
 

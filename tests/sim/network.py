@@ -226,6 +226,9 @@ class SimChannels:
     async def close(self) -> None:
         pass
 
+    def forget(self, address: str) -> None:
+        pass
+
     def to(self, address: str) -> "SimChannel":
         return SimChannel(self._network, self._node, self._network.at(address))
 
@@ -273,10 +276,11 @@ class SimChannel:
         else:
             network.observed(method, self._source.id, target.id, is_done=False)
             if target.life is not None:
-                network.loop.within(target.life.process, self._handle(method, request, answer))
+                on_data = method in target.data_methods()
+                network.loop.within(target.life.process, self._handle(method, request, answer), data=on_data)
 
     async def _handle(self, method: str, request: bytes, answer: "asyncio.Future[bytes]") -> None:
-        handler = self._target.control_methods().get(method)
+        handler = self._target.data_methods().get(method) or self._target.control_methods().get(method)
         if handler is None:
             self._reply(answer, Unreachable(grpc.StatusCode.UNAVAILABLE, "not started yet"))
             return

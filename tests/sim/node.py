@@ -7,18 +7,22 @@ from typing import Any
 from ottla.api.call import Services
 from ottla.config import configure
 from ottla.errors import Refusal
+from ottla.handover import Handover
+from ottla.metadata.image import Image
 from ottla.node import Node
 from ottla.node.brokering import BrokerPart
 from ottla.node.fleet import FleetPart
+from ottla.node.peers import PeersPart
 from ottla.node.quorum import QuorumPart
 from ottla.raft.messages import Entry, Member, Message
 from ottla.replica.host import ReplicaHost
+from ottla.replica.isr_changes import Controller
 from ottla.storage.worker import InlineWorker
 from ottla.system import System
 from sim.disk import MORE, ROOT, Platter, SimDisk, Wrote
 from sim.invariants import Referee
 from sim.network import Network, SimChannels, SimStream, SimTransport, address_of, connector
-from sim.virtual_loop import Process, SkewedClock, VirtualLoop, VirtualThreads
+from sim.virtual_loop import Process, SkewedClock, VirtualLane, VirtualLoop, VirtualThreads
 
 __all__ = ["Life", "SimNode"]
 
@@ -132,20 +136,24 @@ class SimNode:
 
     def serve_stream(self, stream: SimStream) -> None:
         life = self.life
-        if life is None or not life.hears or life.fleet.replicas is None:
+        if life is None or not life.hears or life.host is None:
             stream.close()
         else:
             stream.serve(life)
-            self.loop.within(life.process, life.fleet.replicas.serve_follower(stream))
+            self.loop.within(life.process, life.host.serve_follower(stream), data=True)
 
     def control_methods(self) -> dict[str, Any]:
         return self.life.fleet.server.methods if self.life is not None and self.life.hears else {}
+
+    def data_methods(self) -> dict[str, Any]:
+        return self.life.peers.server.methods if self.life is not None and hasattr(self.life, "peers") else {}
 
 
 class Life:
     """`hears` others, `serves` clients."""
 
     fleet: "SimFleet"
+    peers: "SimPeers"
     services: Services | None = None
 
     def __init__(self, node: SimNode, process: Process) -> None:
@@ -170,11 +178,19 @@ class Life:
 
     @property
     def host(self) -> ReplicaHost | None:
-        return self.fleet.replicas if self.hears else None
+        return self.peers.replicas if self.hears and hasattr(self, "peers") else None
 
     @property
     def controller(self) -> Any:
-        return self.fleet.controller
+        """As its clients reach it."""
+        assert self.services is not None
+        return self.services.controller
+
+    @property
+    def image(self) -> Image:
+        """As its clients are told."""
+        assert self.running._data is not None
+        return self.running._data.feed.image
 
     @property
     def broker_epoch(self) -> int:
@@ -184,6 +200,11 @@ class Life:
         self.running = Node(
             self.node.config,
             self.system,
+            handover=Handover(
+                control=VirtualLane(self.node.loop, self.process, data=False),
+                data=VirtualLane(self.node.loop, self.process, data=True),
+                clock=self.system.clock,
+            ),
             make_broker=lambda config, system: BrokerPart(
                 config,
                 system,
@@ -191,6 +212,7 @@ class Life:
                 make_worker=InlineWorker,
             ),
             make_fleet=lambda *arguments, **options: SimFleet(self, *arguments, **options),
+            make_peers=lambda _: SimPeers(self),
         )
         self.running.failed.add_done_callback(lambda failed: self.fail(failed.exception()))
         try:
@@ -254,7 +276,6 @@ class SimFleet(FleetPart):
         self.server: Any = SimServer()
         self.channels: Any = SimChannels(life.node.network, life.node)
         self.transport: Any = SimTransport(life.node.network, life.node)
-        self.replicas: ReplicaHost | None = None
         self._gone = []
         life.fleet = self
 
@@ -276,9 +297,21 @@ class SimFleet(FleetPart):
         quorum.feed.apply, quorum.feed.leadership = observed, told  # type: ignore[method-assign]
         super().attach(quorum)
 
-    def replicate(self, replicas: ReplicaHost) -> None:
-        self.replicas = replicas
-        replicas.start_following(connect=connector(self.life.node.network, self.life.node), controller=self.controller)
-
     def process_gone(self, node_id: int) -> None:
         self._process_gone(node_id)
+
+
+class SimPeers(PeersPart):
+    """The same of PeersPart."""
+
+    def __init__(self, life: Life) -> None:
+        self.life = life
+        self.host, self.port = address_of(life.node.id).partition(":")[0], 1
+        self.server: Any = SimServer()
+        self.channels: Any = SimChannels(life.node.network, life.node)
+        self.replicas: ReplicaHost | None = None
+        life.peers = self
+
+    async def replicate(self, replicas: ReplicaHost, controller: Controller) -> None:
+        self.replicas = replicas
+        replicas.start_following(connect=connector(self.life.node.network, self.life.node), controller=controller)

@@ -99,8 +99,8 @@ class Claimant(Client):
         if not serving:
             raise Disconnected
         node = self.random.choice(serving)
-        assert node.life is not None and node.life.running._broker is not None
-        coordinators = node.life.running._broker._coordinators
+        assert node.life is not None and node.life.running._data is not None
+        coordinators = node.life.running._data.broker._coordinators
         if coordinators is None:
             raise Disconnected
         return node, coordinators.persister

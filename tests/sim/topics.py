@@ -126,7 +126,7 @@ class Topics:
         if not serving:
             return None
         life = self.random.choice(serving)
-        task = self._world.loop.within(life.process, life.controller.submit(command))
+        task = self._world.loop.within(life.process, life.controller.submit(command), data=True)
         await asyncio.wait([task], timeout=COMMAND_SECONDS)
         if not task.done():
             task.cancel()

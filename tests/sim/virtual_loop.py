@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any, TypeVar
 
-__all__ = ["OWNER", "Process", "SkewedClock", "Stuck", "VirtualLoop", "VirtualThreads"]
+__all__ = ["OWNER", "Process", "SkewedClock", "Stuck", "VirtualLane", "VirtualLoop", "VirtualThreads"]
 
 T = TypeVar("T")
 WALL_MS_AT_START = 1_700_000_000_000
@@ -25,16 +25,21 @@ class Stuck(Exception):
 
 
 class Process:
-    """One life of a node."""
+    """One life of a node. What it does on its data lane waits while that lane is held."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.alive = True
+        self.held_until: float | None = None
+        self.backlog: list[asyncio.Handle] = []  # of the data lane while it is held
         self.context = contextvars.copy_context()
         self.context.run(OWNER.set, self)
+        self.data_context = self.context.copy()
+        self.data_context.run(ON_DATA.set, True)
 
 
 OWNER: contextvars.ContextVar[Process | None] = contextvars.ContextVar("owner", default=None)
+ON_DATA: contextvars.ContextVar[bool] = contextvars.ContextVar("on_data", default=False)
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -86,8 +91,23 @@ class VirtualLoop(asyncio.BaseEventLoop):
         for _ in range(len(ready)):
             handle = ready.popleft()
             owner = handle._context.get(OWNER)
-            if not handle._cancelled and (owner is None or owner.alive):
+            if handle._cancelled or (owner is not None and not owner.alive):
+                continue
+            if owner is not None and owner.held_until is not None and handle._context.get(ON_DATA):
+                owner.backlog.append(handle)
+            else:
                 handle._run()
+
+    def hold_data(self, process: Process, seconds: float) -> None:
+        """The data lane of the process does nothing for so long, and then everything in order."""
+        process.held_until = max(process.held_until or 0.0, self._now + seconds)
+        self.later(seconds, self._release, process)
+
+    def _release(self, process: Process) -> None:
+        if process.held_until is not None and process.held_until <= self._now:
+            process.held_until = None
+            backlog, process.backlog = process.backlog, []
+            self._ready.extendleft(reversed(backlog))  # type: ignore[attr-defined]
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         pass
@@ -123,8 +143,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Outside of all processes."""
         self.call_later(seconds, action, *arguments, context=self.outside)
 
-    def within(self, process: Process, coro: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        return self.create_task(coro, context=process.context.copy())
+    def within(self, process: Process, coro: Coroutine[Any, Any, T], *, data: bool = False) -> "asyncio.Task[T]":
+        context = process.data_context if data else process.context
+        return self.create_task(coro, context=context.copy())
 
 
 def _drop(coro: Any) -> None:
@@ -135,6 +156,21 @@ def _drop(coro: Any) -> None:
             return
         except BaseException:  # whatever it says: it is not there any more
             continue
+
+
+class VirtualLane:
+    """The control loop or the data loop of a simulated process: whose lane a callback is of, its context says."""
+
+    def __init__(self, loop: VirtualLoop, process: Process, *, data: bool) -> None:
+        self._loop = loop
+        self._data = data
+        self._context = process.data_context if data else process.context
+
+    def post(self, callback: Callable[..., object], *arguments: object) -> None:
+        self._loop.call_soon(callback, *arguments, context=self._context.copy())
+
+    def is_here(self) -> bool:
+        return ON_DATA.get() is self._data
 
 
 class SkewedClock:

@@ -60,7 +60,7 @@ class Client:
             return None
         life = self.random.choice(serving).life
         assert life is not None
-        return life.quorum.feed.image
+        return life.image
 
     def believed(self, state: PartitionState) -> SimNode | None:
         """The leader; what is older than what was heard before is not believed."""
@@ -75,7 +75,7 @@ class Client:
         if life is None or not life.serves:
             question.close()
             raise Disconnected
-        task = self.network.loop.within(life.process, question)
+        task = self.network.loop.within(life.process, question, data=True)
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may answer when nobody listens
         await asyncio.wait([task], timeout=PATIENCE_S)
         await asyncio.sleep(self.network.delay())

@@ -64,9 +64,9 @@ class InnerNode:
 
     @property
     def coordinators(self) -> Coordinators:
-        assert self.node is not None and self.node._broker is not None
-        assert self.node._broker._coordinators is not None
-        return self.node._broker._coordinators
+        assert self.node is not None and self.node._data is not None
+        assert self.node._data.broker._coordinators is not None
+        return self.node._data.broker._coordinators
 
     @property
     def image(self) -> Image:

@@ -42,10 +42,10 @@ examples:
 UP = """\
 Start brokers as processes of this machine and keep them running until Ctrl-C.
 
-Broker 0 listens on --port, broker 1 on the next one, and so on; their gRPC ports are 100 higher. Each has a folder
-DIR/broker-ID with its data, its log (ottla.log) and its process id (ottla.pid). A broker that dies is started again
-after a second: try `kill -9 $(cat data/broker-1/ottla.pid)`. Started again with the same DIR, the fleet goes on with
-its data.
+Broker 0 listens on --port, broker 1 on the next one, and so on; their gRPC ports are 100 (control) and 200
+(replication) higher. Each has a folder DIR/broker-ID with its data, its log (ottla.log) and its process id (ottla.pid).
+A broker that dies is started again after a second: try `kill -9 $(cat data/broker-1/ottla.pid)`. Started again with the
+same DIR, the fleet goes on with its data.
 
 \b
 examples:

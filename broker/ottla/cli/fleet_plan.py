@@ -22,7 +22,7 @@ __all__ = [
 
 HOST = "127.0.0.1"
 BROKERS_MAX = 100
-GRPC_PORTS_ABOVE = 100  # of the Kafka ports
+GRPC_PORTS_ABOVE, REPLICATION_PORTS_ABOVE = 100, 200  # of the Kafka ports
 REPLICAS_OF_INTERNAL_TOPICS = 3
 PLAN_FILE = "fleet.json"
 
@@ -33,6 +33,7 @@ class BrokerPlan:
     rack: str | None
     port: int
     grpc_port: int
+    replication_port: int
     folder: str
     settings: Mapping[str, str]
 
@@ -86,6 +87,7 @@ def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, setti
             "cluster.id": cluster_id,
             "listeners": f"PLAINTEXT://{HOST}:{port + number}",
             "ottla.grpc.port": str(grpc_ports[number]),
+            "ottla.replication.port": str(port + REPLICATION_PORTS_ABOVE + number),
             "controller.quorum.voters": voters,
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
@@ -98,7 +100,13 @@ def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, setti
         place = f"{folder}/broker-{number}"
         brokers.append(
             BrokerPlan(
-                id=number, rack=rack, port=port + number, grpc_port=grpc_ports[number], folder=place, settings=own
+                id=number,
+                rack=rack,
+                port=port + number,
+                grpc_port=grpc_ports[number],
+                replication_port=port + REPLICATION_PORTS_ABOVE + number,
+                folder=place,
+                settings=own,
             )
         )
     return FleetPlan(folder=folder, cluster_id=cluster_id, brokers=tuple(brokers))
@@ -112,7 +120,8 @@ def check_settings(plan: FleetPlan) -> None:
 
 def refuse_taken_ports(plan: FleetPlan) -> None:
     for broker in plan.brokers:
-        for port, use in ((broker.port, "Kafka clients"), (broker.grpc_port, "gRPC")):
+        uses = {broker.port: "Kafka clients", broker.grpc_port: "gRPC", broker.replication_port: "replication"}
+        for port, use in uses.items():
             if _taken(port):
                 raise Refusal(f"port {port} (broker {broker.id}, {use}) is in use; choose others with --port")
 
@@ -161,7 +170,7 @@ def _refuse_misfits(*, count: int, racks: Sequence[str], port: int) -> None:
         raise Refusal(f"-n {count}: a local fleet has 1 to {BROKERS_MAX} brokers")
     if racks and len(racks) != count:
         raise Refusal(f"--racks names {len(racks)} racks for {count} brokers: one for each, such as a,b,c")
-    if not 1 <= port <= 65_535 - GRPC_PORTS_ABOVE - count:
+    if not 1 <= port <= 65_535 - REPLICATION_PORTS_ABOVE - count:
         raise Refusal(f"--port {port}: there is no room for the ports of {count} brokers from there")
 
 

@@ -18,6 +18,7 @@ OTHER_DEFAULTS = {
 ADDED = {
     "cluster.id": "the fleet's id may stand in the file, so that empty directories format themselves",
     "ottla.grpc.port": "nodes talk gRPC to each other",
+    "ottla.replication.port": "brokers copy from each other apart from quorum and control",
     "ottla.health.port": "Kubernetes probes over HTTP",
     "ottla.answers.max.bytes": "answers that nobody reads must not take a broker's memory",
     "ottla.request.elements.max": "a request of a few megabytes must not occupy a broker for seconds",

@@ -13,7 +13,7 @@ from ottla.metadata.commands import Command, Context
 from ottla.metadata.controller import decide
 from ottla.metadata.duties import at_activation
 from ottla.metadata.features import SUPPORTED_FEATURES
-from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.feed import MetadataMachine
 from ottla.metadata.image import Image
 from ottla.metadata.records import Record, encode_batch
 from ottla.raft.core import NotLeader, Overloaded
@@ -38,7 +38,7 @@ class ActiveController:
     def __init__(
         self,
         *,
-        feed: MetadataFeed,
+        feed: MetadataMachine,
         driver: RaftDriver,
         system: System,
         node_id: int,

@@ -167,6 +167,7 @@ class ImageBuilder:
             listeners=tuple(Listener(each.name, each.host, each.port, each.protocol) for each in record.listeners),
             grpc_host=record.grpc_host,
             grpc_port=record.grpc_port,
+            control_port=record.control_port,
             log_dirs=tuple(map(self._id, record.log_dirs)),
             features={name: (each.lowest, each.highest) for name, each in sorted(record.features.items())},
             fenced=record.fenced,

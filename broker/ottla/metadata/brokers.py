@@ -91,6 +91,7 @@ def _registration(command: RegisterBroker, epoch: int, existing: Broker | None =
         listeners=tuple(command.listeners),
         grpc_host=command.grpc_host,
         grpc_port=command.grpc_port,
+        control_port=command.control_port,
         log_dirs=tuple(command.log_dirs),
         features=command.features,
         fenced=existing is None or existing.fenced,

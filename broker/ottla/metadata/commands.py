@@ -259,6 +259,7 @@ class RegisterBroker(Command[int], frozen=True):
     log_dirs: Sequence[uuid.UUID] = ()
     features: Mapping[str, tuple[int, int]] = {}
     previous_epoch: int = -1
+    control_port: int = 0
 
 
 class UnregisterBroker(Command[None], frozen=True):

@@ -101,6 +101,7 @@ def broker_record(broker: Broker) -> Record:
             ],
             grpc_host=broker.grpc_host,
             grpc_port=broker.grpc_port,
+            control_port=broker.control_port,
             log_dirs=[directory.bytes for directory in broker.log_dirs],
             features=_version_ranges(broker.features),
             fenced=broker.fenced,

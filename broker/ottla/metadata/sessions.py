@@ -1,7 +1,7 @@
 """Which brokers are alive, by their heartbeats. Pure.
 
 sessions.begin(brokers, now)      a new controller gives everyone a fresh session
-sessions.heard(broker, now)       a heartbeat came
+sessions.heard(broker, now)       a heartbeat came, of a broker that was well then or some seconds before
 sessions.suspect(broker, now)     its process is said to have ended: it gets a moment to contradict
 sessions.extend(seconds)          nobody listened for so long
 sessions.expired(now)             whose session is over; they are forgotten until heard again
@@ -22,8 +22,13 @@ class Sessions:
     def begin(self, brokers: Iterable[int], now: float) -> None:
         self._ends = dict.fromkeys(brokers, now + self._timeout_s)
 
-    def heard(self, broker: int, now: float) -> None:
-        self._ends[broker] = now + self._timeout_s
+    def heard(self, broker: int, now: float, *, stuck_s: float = 0.0) -> None:
+        """`stuck_s`: for how long its data path has not moved; it counts as silence."""
+        self._ends[broker] = now - stuck_s + self._timeout_s
+
+    def is_stuck(self, stuck_s: float) -> bool:
+        """For so long that it counts as gone."""
+        return stuck_s >= self._timeout_s
 
     def suspect(self, broker: int, now: float) -> None:
         if broker in self._ends:

@@ -77,7 +77,10 @@ class Listener(msgspec.Struct, frozen=True, gc=False):
 
 
 class Broker(msgspec.Struct, frozen=True):
-    """One registered broker. `epoch` is the version at which it registered; `features` maps names to (low, high)."""
+    """One registered broker. `epoch` is the version at which it registered; `features` maps names to (low, high).
+
+    At `grpc_port` other brokers copy and ask, at `control_port` it serves quorum and control; 0: at the same.
+    """
 
     id: int
     epoch: int
@@ -90,6 +93,18 @@ class Broker(msgspec.Struct, frozen=True):
     features: Mapping[str, tuple[int, int]] = {}
     fenced: bool = True
     in_controlled_shutdown: bool = False
+    control_port: int = 0
+
+    @property
+    def peer_address(self) -> str:
+        """Where other brokers copy and ask; empty for a broker alone."""
+        return f"{self.grpc_host}:{self.grpc_port}" if self.grpc_port else ""
+
+    @property
+    def control_address(self) -> str:
+        """Empty for a broker alone."""
+        port = self.control_port or self.grpc_port
+        return f"{self.grpc_host}:{port}" if port else ""
 
     @property
     def is_active(self) -> bool:

@@ -13,7 +13,7 @@ from ottla.metadata.active import ActiveController
 from ottla.metadata.brokers import check_broker_epoch
 from ottla.metadata.changes import Changes
 from ottla.metadata.commands import FenceBroker, UnfenceBroker
-from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.feed import MetadataMachine
 from ottla.metadata.image import Image
 from ottla.metadata.sessions import Sessions
 from ottla.metadata.state import Broker
@@ -26,16 +26,22 @@ log = logging.getLogger("ottla.controller")
 # How long a broker whose process is said to have ended may contradict.
 SUSPICION_S = 0.3
 NAP_S = 0.25
+# From when on a data path that does not move is named as the reason.
+STUCK_NOTED_S = 1.0
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """`version`: of the metadata that the broker has seen. `ready`: its logs are open, it may lead."""
+    """`version`: of the metadata that the broker has seen. `ready`: its logs are open, it may lead.
+
+    `pulse_age_ms`: since its data loop last turned.
+    """
 
     broker: int
     epoch: int
     version: int
     ready: bool
     wants_shutdown: bool = False
+    pulse_age_ms: int = 0
 
 
 class HeartbeatReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +54,7 @@ class BrokerWatch:
     """Idle on nodes that do not lead the quorum."""
 
     def __init__(
-        self, *, controller: ActiveController, feed: MetadataFeed, system: System, session_timeout_s: float
+        self, *, controller: ActiveController, feed: MetadataMachine, system: System, session_timeout_s: float
     ) -> None:
         self._controller = controller
         self._feed = feed
@@ -57,6 +63,7 @@ class BrokerWatch:
         self._versions: dict[int, int] = {}
         self._leaving: dict[int, int] = {}  # brokers that shut down → the version at which they led nothing
         self._gone: set[int] = set()  # nodes whose process ended and was not heard since
+        self._stuck: set[int] = set()  # brokers whose heartbeats come, but whose data path does not move
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         feed.on_leadership(self._leadership_changed)
@@ -91,21 +98,35 @@ class BrokerWatch:
         """KafkaError: NOT_CONTROLLER, or STALE_BROKER_EPOCH for a broker that must register again."""
         self._controller.require_active()
         broker = check_broker_epoch(self._feed.image, beat.broker, beat.epoch)
-        self._hear(beat.broker)
+        stuck = self._note_pulse(broker, beat.pulse_age_ms / 1000)
         self._versions[beat.broker] = beat.version
         caught_up = beat.version >= broker.epoch
         if beat.wants_shutdown:
             return await self._let_go(broker)
         self._leaving.pop(broker.id, None)
-        if not broker.is_active and beat.ready and caught_up:
+        if not broker.is_active and beat.ready and caught_up and not stuck:
             await self._controller.submit(UnfenceBroker(broker.id, broker.epoch))
             log.info("broker %d is unfenced", broker.id)
         now = self._feed.image.brokers.get(broker.id, broker)
         return HeartbeatReply(fenced=now.fenced, caught_up=caught_up)
 
-    def _hear(self, broker: int) -> None:
+    def _note_pulse(self, broker: Broker, stuck_s: float) -> bool:
+        """Whether the broker's data path is stuck. Its session ends then as if it were silent since.
+
+        A fenced broker that is stuck is not heard at all: it would count as alive until its session ends again.
+        """
+        stuck = self._sessions.is_stuck(stuck_s)
+        if stuck_s >= STUCK_NOTED_S:
+            self._stuck.add(broker.id)
+        else:
+            self._stuck.discard(broker.id)
+        if not (stuck and broker.fenced):
+            self._hear(broker.id, stuck_s=stuck_s)
+        return stuck
+
+    def _hear(self, broker: int, *, stuck_s: float = 0.0) -> None:
         self._gone.discard(broker)
-        self._sessions.heard(broker, self._system.clock.monotonic())
+        self._sessions.heard(broker, self._system.clock.monotonic(), stuck_s=stuck_s)
         self._wake.set()
 
     async def _let_go(self, broker: Broker) -> HeartbeatReply:
@@ -129,6 +150,7 @@ class BrokerWatch:
     def _leadership_changed(self, leads: bool) -> None:
         self._versions.clear()
         self._leaving.clear()
+        self._stuck.clear()
         now = self._system.clock.monotonic()
         brokers = [broker.id for broker in self._feed.image.brokers.values() if not broker.fenced] if leads else []
         self._sessions.begin(brokers, now)
@@ -165,12 +187,16 @@ class BrokerWatch:
         if nap is not None and late > NAP_S:
             self._sessions.extend(late)
 
+    def _why(self, broker_id: int) -> str:
+        if broker_id in self._gone:
+            return "its process ended"
+        return "its data path is stuck" if broker_id in self._stuck else "no heartbeat came in time"
+
     async def _fence(self, broker_id: int) -> None:
         broker = self._feed.image.brokers.get(broker_id)
         if broker is None or broker.fenced or not self._controller.is_active:
             return
-        why = "its process ended" if broker_id in self._gone else "no heartbeat came in time"
-        log.warning("broker %d is fenced: %s", broker_id, why)
+        log.warning("broker %d is fenced: %s", broker_id, self._why(broker_id))
         try:
             await self._controller.submit(FenceBroker(broker.id, broker.epoch))
         except KafkaError as error:

@@ -1,4 +1,5 @@
-"""Answers to probes over HTTP: `/livez` while the event loop turns, `/readyz` when clients are served.
+"""Answers to probes over HTTP, from the control loop: `/livez` unless the data loop is stuck for good, `/readyz` when
+clients are served.
 
 Liveness does not ask for a quorum: a node that waits for others would otherwise be killed while it waits.
 """
@@ -15,15 +16,21 @@ REQUEST_LINE_BYTES_MAX = 1024
 STATES = {200: "OK", 404: "Not Found", 503: "Service Unavailable"}
 
 
-def answer(request_line: bytes, problem: Callable[[], str | None]) -> bytes:
-    """`problem` says why clients are not served, None when they are. Pure."""
+Problem = Callable[[], str | None]
+
+
+def answer(request_line: bytes, *, not_alive: Problem, not_ready: Problem) -> bytes:
+    """Both say what is wrong, None when nothing is. Pure."""
     path = request_line.split(b" ")[1:2]
     if path == [b"/livez"]:
-        return _response(200, "alive")
+        return _verdict("alive", not_alive())
     if path == [b"/readyz"]:
-        reason = problem()
-        return _response(200, "ready") if reason is None else _response(503, reason)
+        return _verdict("ready", not_ready())
     return _response(404, "ask for /livez or /readyz")
+
+
+def _verdict(good: str, problem: str | None) -> bytes:
+    return _response(200, good) if problem is None else _response(503, problem)
 
 
 def _response(code: int, text: str) -> bytes:
@@ -33,9 +40,10 @@ def _response(code: int, text: str) -> bytes:
 
 
 class HealthServer:
-    def __init__(self, port: int, problem: Callable[[], str | None]) -> None:
+    def __init__(self, port: int, *, not_alive: Problem, not_ready: Problem) -> None:
         self._port = port
-        self._problem = problem
+        self._not_alive = not_alive
+        self._not_ready = not_ready
         self._server: asyncio.Server | None = None
 
     async def start(self) -> int:
@@ -53,7 +61,7 @@ class HealthServer:
         try:
             async with asyncio.timeout(REQUEST_SECONDS_MAX):
                 line = await reader.readuntil(b"\r\n")
-                writer.write(answer(line, self._problem))
+                writer.write(answer(line, not_alive=self._not_alive, not_ready=self._not_ready))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # whoever asks so asks again

@@ -1,11 +1,13 @@
-"""A node, by its roles.
+"""A node, by its roles and loops.
 
 node          what is started and stopped, in which order
 foundation    log dirs and cluster id
 quorum        metadata log, image, active controller
+data          what lives on the data loop: brokering, and peers in a fleet
 brokering     listeners, partitions, upkeep
 membership    how a broker joins and leaves: alone, or in a fleet by heartbeats
-fleet         everything that needs gRPC; not imported by a broker alone
+fleet         quorum and control over gRPC, on the control loop; not imported by a broker alone
+peers         replication and questions over gRPC, on the data loop; not imported by a broker alone
 """
 
 from ottla.node.node import Node

@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from ottla.api.allowances import Allowances
 from ottla.api.call import Services
@@ -12,8 +12,9 @@ from ottla.api.registry import load_all
 from ottla.config import BrokerConfig, Endpoint
 from ottla.coordination.asking import Asking, Call
 from ottla.coordination.coordinator import Surroundings
-from ottla.metadata.active import Controller
+from ottla.metadata.feed import MetadataFeed
 from ottla.metadata.image import Image
+from ottla.metadata.relay import ControllerLink
 from ottla.metadata.state import Listener as Advertised
 from ottla.net.admission import Admission
 from ottla.net.connection import Shared
@@ -21,10 +22,8 @@ from ottla.net.listener import Listener
 from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.node.coordinating import Coordinators
 from ottla.node.foundation import Foundation
-from ottla.node.quorum import QuorumPart
-from ottla.raft.driver import QuorumState
-from ottla.raft.voter_changes import VoterAdministration
 from ottla.replica.host import ReplicaHost
+from ottla.replica.settings import LiveSettings
 from ottla.replica.upkeep import Upkeep
 from ottla.storage.cleaner import Cleaner
 from ottla.storage.folder_names import TopicPartition
@@ -37,7 +36,6 @@ log = logging.getLogger("ottla")
 
 REQUEST_BYTES_MAX = 32 << 20  # where queued.max.request.bytes does not say
 CLEANER_BYTES_PER_KEY = 200  # of the map from a key's hash to its last offset, as Python keeps it
-DescribeQuorum = Callable[[], Awaitable[QuorumState]]
 
 
 class BrokerPart:
@@ -71,21 +69,23 @@ class BrokerPart:
         places = self._config.advertised
         return [Advertised(e.name, e.host, e.port or self.ports[e.name], e.protocol) for e in places]
 
-    async def open(self, foundation: Foundation, quorum: QuorumPart) -> None:
+    async def open(self, foundation: Foundation, feed: MetadataFeed) -> None:
         """The logs, in the roles that the image gives: it must hold everything that was committed before now."""
         directories = self._directories = foundation.directories
+        settings = self._settings = LiveSettings(self._config, self._config.node_id, lambda: feed.image)
+        self._feed = feed
         self._replicas = ReplicaHost(
             node_id=self._config.node_id,
             system=self._system,
             directories=directories,
-            settings=quorum.settings,
+            settings=settings,
             worker=self._worker,
         )
-        await directories.open_all(quorum.settings.log, topic_ids(quorum.feed.image))
-        image = quorum.feed.image  # nothing may wait between here and `subscribe`: a change would be missed
+        await directories.open_all(settings.log, topic_ids(feed.image))
+        image = feed.image  # nothing may wait between here and `subscribe`: a change would be missed
         directories.reconcile(topic_ids(image))
         self._replicas.start(image)
-        quorum.feed.subscribe(self._replicas.image_moved)
+        feed.subscribe(self._replicas.image_moved)
         await self._replicas.create_missing()
         self._opened = True
         cleaner = Cleaner(
@@ -95,7 +95,7 @@ class BrokerPart:
             stable_offset=self._stable_offset,
             keys_max=self._config["log.cleaner.dedupe.buffer.size"] // CLEANER_BYTES_PER_KEY,
         )
-        self._upkeep = Upkeep(host=self._replicas, settings=quorum.settings, system=self._system, cleaner=cleaner)
+        self._upkeep = Upkeep(host=self._replicas, settings=settings, system=self._system, cleaner=cleaner)
 
     def _stable_offset(self, key: TopicPartition) -> int:
         partition = self.replicas.find(*key)
@@ -105,31 +105,27 @@ class BrokerPart:
         if self._replicas is not None:
             self._replicas.logs_lost(lost)
 
-    async def serve(
-        self,
-        quorum: QuorumPart,
-        controller: Controller,
-        *,
-        cluster_id: str,
-        describe_quorum: DescribeQuorum,
-        voters: VoterAdministration,
-        call: Call | None,
-    ) -> Asking:
+    async def serve(self, controller: ControllerLink, *, cluster_id: str, call: Call | None) -> Asking:
         """`call` reaches other brokers; what is returned answers them."""
         assert self._upkeep is not None
         self._upkeep.start()
-        around = self._surroundings(quorum, controller)
+        around = Surroundings(
+            config=self._config,
+            settings=self._settings,
+            system=self._system,
+            feed=self._feed,
+            replicas=self.replicas,
+            controller=controller,
+        )
         coordinators = self._coordinators = Coordinators(around, call=call)
         coordinators.start()
-        services = self._services(
-            around, coordinators, cluster_id=cluster_id, describe_quorum=describe_quorum, voters=voters
-        )
-        shared = self._shared(services, quorum)
+        services = self._services(around, coordinators, controller, cluster_id=cluster_id)
+        shared = self._shared(services)
         for listener in self._listeners:
             await listener.start(shared)
         return coordinators.asking
 
-    def _shared(self, services: Services, quorum: QuorumPart) -> Shared:
+    def _shared(self, services: Services) -> Shared:
         """What all connections have in common."""
         shares = FileShares.of(file_limit(), logs_wanted=self._config["ottla.open.files.max"])
         partitions = sum(1 for _ in self.replicas)
@@ -143,29 +139,13 @@ class BrokerPart:
         queued_bytes_max: int = self._config["queued.max.request.bytes"]
         return Shared(
             services=services,
-            admission=Admission(quorum.settings.broker, files_max=shares.connections),
+            admission=Admission(self._settings.broker, files_max=shares.connections),
             requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
             answers=AnswerMemory(self._config["ottla.answers.max.bytes"], self._system.clock.monotonic),
         )
 
-    def _surroundings(self, quorum: QuorumPart, controller: Controller) -> Surroundings:
-        return Surroundings(
-            config=self._config,
-            settings=quorum.settings,
-            system=self._system,
-            feed=quorum.feed,
-            replicas=self.replicas,
-            controller=controller,
-        )
-
     def _services(
-        self,
-        around: Surroundings,
-        coordinators: Coordinators,
-        *,
-        cluster_id: str,
-        describe_quorum: DescribeQuorum,
-        voters: VoterAdministration,
+        self, around: Surroundings, coordinators: Coordinators, controller: ControllerLink, *, cluster_id: str
     ) -> Services:
         """What handlers may use."""
         sessions_max = self._config["max.incremental.fetch.session.cache.slots"]
@@ -177,8 +157,8 @@ class BrokerPart:
             system=around.system,
             feed=around.feed,
             controller=around.controller,
-            describe_quorum=describe_quorum,
-            voters=voters,
+            describe_quorum=controller.describe_quorum,
+            voters=controller,
             replicas=around.replicas,
             producer_ids=coordinators.producer_ids,
             fetch_sessions=FetchSessions(sessions_max=sessions_max, random=self._system.random),

@@ -1,17 +1,14 @@
-"""What a node has besides when it is one of several: the gRPC server and everything that talks through it."""
+"""What a node has besides when it is one of several: quorum and control over gRPC, on the control loop."""
 
 import logging
 from collections.abc import Callable
 
 from ottla.config import BrokerConfig
-from ottla.coordination.asking import Asking, Call
 from ottla.metadata.rounds import Rounds
 from ottla.metadata.watch import BrokerWatch
 from ottla.node.quorum import QuorumPart, bracketed, seed_voters
 from ottla.raft.messages import Member
 from ottla.raft.voter_changes import VoterChanges
-from ottla.replica.host import ReplicaHost
-from ottla.rpc import questions, replication
 from ottla.rpc.channels import Channels
 from ottla.rpc.control import SERVICE, ControlService
 from ottla.rpc.forwarding import Forwarding
@@ -21,7 +18,7 @@ from ottla.rpc.quorum import QuorumTransport
 from ottla.rpc.server import RpcServer
 from ottla.system import System
 
-__all__ = ["FleetPart"]
+__all__ = ["FleetPart", "bind_address", "place"]
 
 log = logging.getLogger("ottla")
 
@@ -35,8 +32,8 @@ class FleetPart:
     def __init__(self, config: BrokerConfig, system: System, *, cluster_id: str, member: Member) -> None:
         self._config = config
         self._system = system
-        self.host, port = _place(config)
-        self.server = RpcServer(self.host if self.host in LOOPBACK else EVERY_ADDRESS, port)
+        self.host, port = place(config)
+        self.server = RpcServer(bind_address(self.host), port)
         self.port = self.server.port
         self.channels = Channels()
         self._gone: list[Callable[[int], None]] = []
@@ -95,19 +92,6 @@ class FleetPart:
         self._rounds.start()
         log.info("node %d talks to others on %s:%d", self._config.node_id, self.host, self.port)
 
-    def replicate(self, replicas: ReplicaHost) -> None:
-        """When the logs are open: others may copy from this broker, and it copies from others."""
-        replication.serve(self.server, replicas)
-        replicas.start_following(connect=replication.connector(self.channels), controller=self.controller)
-
-    @property
-    def ask_broker(self) -> Call:
-        return questions.caller(self.channels)
-
-    def answer_brokers(self, asking: Asking) -> None:
-        """Others may now ask this broker."""
-        questions.serve(self.server, asking)
-
     async def stop(self) -> None:
         await self._rounds.stop()
         await self.watch.stop()
@@ -120,7 +104,7 @@ class FleetPart:
             told(node_id)
 
 
-def _place(config: BrokerConfig) -> tuple[str, int]:
+def place(config: BrokerConfig) -> tuple[str, int]:
     """The own entry of controller.quorum.voters says where; without one, the host that clients are told."""
     own = next((voter for voter in config.voters if voter.id == config.node_id), None)
     given = "ottla.grpc.port" in config.explicit or own is None
@@ -128,3 +112,8 @@ def _place(config: BrokerConfig) -> tuple[str, int]:
     if own is not None:
         return bracketed(own.host), port
     return bracketed(config.advertised[0].host if config.advertised else "localhost"), port
+
+
+def bind_address(host: str) -> str:
+    """For a server that is reached at `host`."""
+    return host if host in LOOPBACK else EVERY_ADDRESS

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ottla.config import BrokerConfig
 from ottla.errors import Code, KafkaError, Refusal
+from ottla.handover import Pulse
 from ottla.metadata.active import Controller
 from ottla.metadata.changes import Changes
 from ottla.metadata.commands import FenceBroker, RegisterBroker, UnfenceBroker
@@ -67,7 +68,7 @@ class HeartbeatController(Controller, Protocol):
 
 
 class FleetMembership:
-    """Heartbeats from registration to the end."""
+    """Heartbeats from registration to the end, with the data loop's pulse and the metadata that it has seen."""
 
     def __init__(
         self,
@@ -75,6 +76,7 @@ class FleetMembership:
         controller: HeartbeatController,
         *,
         feed: MetadataFeed,
+        pulse: Pulse,
         config: BrokerConfig,
         system: System,
         on_failure: Callable[[Refusal], None],
@@ -82,7 +84,7 @@ class FleetMembership:
         self.epoch = -1
         self._registration = registration
         self._controller = controller
-        self._feed = feed
+        self._pulse = pulse
         self._system = system
         self._on_failure = on_failure
         self._register_seconds_max = config["initial.broker.registration.timeout.ms"] / 1000
@@ -175,9 +177,10 @@ class FleetMembership:
         return Heartbeat(
             broker=self._registration.id,
             epoch=self.epoch,
-            version=self._feed.image.version,
+            version=self._pulse.version,
             ready=self._ready,
             wants_shutdown=leaving,
+            pulse_age_ms=round(self._pulse.age_s() * 1000),
         )
 
     def _note(self, trouble: str) -> None:

@@ -1,31 +1,46 @@
 """A node: puts the parts together, starts them in order, and stops them in the other order.
 
-A broker alone is a fleet of one: the same quorum, controller and replica path as many.
+A broker alone is a fleet of one: the same quorum, controller and replica path as many. The node itself lives on the
+control loop, and has on the data loop what `DataPart` says.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import dataclasses
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
-from ottla.metadata.active import Controller
+from ottla.handover import Handover
 from ottla.metadata.commands import RegisterBroker
 from ottla.metadata.features import SUPPORTED_FEATURES
+from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.relay import ControllerLink, FeedRelay
+from ottla.node import data
 from ottla.node.brokering import BrokerPart
+from ottla.node.data import DataPart
 from ottla.node.foundation import Foundation
 from ottla.node.membership import FleetMembership, LoneMembership, Membership
 from ottla.node.quorum import QuorumPart, seed_voters
 from ottla.raft.messages import Member
 from ottla.storage.folder_names import TopicPartition
-from ottla.system import System
+from ottla.system import System, Threads
 
 if TYPE_CHECKING:
     from ottla.node.fleet import FleetPart
+    from ottla.node.peers import PeersPart
 
-__all__ = ["Node"]
+__all__ = ["DataLoopStuck", "Node"]
+
+log = logging.getLogger("ottla")
 
 NO_EPOCH = -1
+# How old the data loop's pulse may be: clients are served; the process is alive; a stop waits for it.
+READY_PULSE_SECONDS_MAX = 1.5
+ALIVE_PULSE_SECONDS_MAX = 60.0
+STOP_PULSE_SECONDS_MAX = 10.0
+PULSE_LOOK_SECONDS = 0.5
 
 
 def over_grpc(config: BrokerConfig, system: System, *, cluster_id: str, member: Member) -> "FleetPart":
@@ -34,39 +49,66 @@ def over_grpc(config: BrokerConfig, system: System, *, cluster_id: str, member: 
     return FleetPart(config, system, cluster_id=cluster_id, member=member)
 
 
+class DataLoopStuck(Exception):
+    """The node stopped without its data loop, which did not turn: its logs were not closed."""
+
+
 class Node:
-    """`failed` ends with the reason when the node cannot go on."""
+    """`failed` ends with the reason when the node cannot go on.
+
+    Without a `handover` both lanes are on the running loop. `control_threads` are those of the metadata log: life signs
+    do not wait for what the data path reads.
+    """
 
     def __init__(
         self,
         config: BrokerConfig,
         system: System,
         *,
+        handover: Handover | None = None,
+        control_threads: Threads | None = None,
         make_broker: Callable[[BrokerConfig, System], BrokerPart] = BrokerPart,
         make_fleet: "Callable[..., FleetPart]" = over_grpc,
+        make_peers: "Callable[[BrokerConfig], PeersPart]" = data.over_grpc,
     ) -> None:
         self.config = config
         self.system = system
+        self.handover = handover or Handover.on_one_loop(system.clock)
+        self._control_system = dataclasses.replace(system, threads=control_threads or system.threads)
         self._make_broker = make_broker
         self._make_fleet = make_fleet
+        self._make_peers = make_peers
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ports: dict[str, int] = {}
         self.cluster_id = ""
-        self._foundation: Foundation | None = None
-        self._broker: BrokerPart | None = None
+        self._data: DataPart | None = None
         self._fleet: FleetPart | None = None
         self._quorum: QuorumPart | None = None
         self._membership: Membership | None = None
         self._phase = "starts"
+
+    # how it is
 
     def not_serving(self) -> str | None:
         """Why clients are not served here, None when they are."""
         if self._phase:
             return f"node {self.config.node_id} {self._phase}"
         assert self._quorum is not None
-        if self._broker is not None and not self._quorum.feed.image.is_active(self.config.node_id):
+        if self._data is not None and not self._quorum.feed.image.is_active(self.config.node_id):
             return f"broker {self.config.node_id} is fenced"
-        return None
+        return self._stuck(READY_PULSE_SECONDS_MAX)
+
+    def not_alive(self) -> str | None:
+        """Why this process should be ended by force, None when it should not."""
+        return self._stuck(ALIVE_PULSE_SECONDS_MAX)
+
+    def _stuck(self, seconds_max: float) -> str | None:
+        age_s = self.handover.pulse.age_s()
+        if self._data is None or age_s <= seconds_max:
+            return None
+        return f"the data loop of broker {self.config.node_id} has not turned for {age_s:.1f} s"
+
+    # starting
 
     async def start(self) -> None:
         """What was started is stopped again when something fails or the start is cancelled."""
@@ -79,28 +121,39 @@ class Node:
     async def _start(self) -> None:
         seed_voters(self.config)  # what does not fit together is refused before anything is touched
         if "broker" in self.config.roles:
-            self._broker = self._make_broker(self.config, self.system)
-            self.ports = self._broker.ports
-        foundation = self._foundation = Foundation(
-            self.config, self.system, on_lost=self._logs_lost, on_all_lost=self._all_logs_lost
-        )
+            await self.handover.on_data(self._make_data)
+        foundation = Foundation(self.config, self.system, on_lost=self._logs_lost, on_all_lost=self._all_logs_lost)
         self.cluster_id = foundation.cluster_id
         quorum = await self._start_quorum(Member(self.config.node_id, foundation.directory_id))
-        if self._broker is not None:
-            await self._start_broker(self._broker, foundation, quorum)
+        if self._data is not None:
+            await self._start_broker(self._data, foundation, quorum)
         self._phase = ""
+
+    async def _make_data(self) -> None:
+        """On the data loop."""
+        data_part = self._data = DataPart(
+            self.config,
+            self.system,
+            handover=self.handover,
+            make_broker=self._make_broker,
+            make_peers=self._make_peers if _is_one_of_several(self.config) else None,
+        )
+        self.ports = data_part.broker.ports
 
     async def _start_quorum(self, member: Member) -> QuorumPart:
         if _is_one_of_several(self.config):
-            self._fleet = self._make_fleet(self.config, self.system, cluster_id=self.cluster_id, member=member)
+            self._fleet = self._make_fleet(self.config, self._control_system, cluster_id=self.cluster_id, member=member)
         quorum = self._quorum = QuorumPart(
             self.config,
-            self.system,
+            self._control_system,
             cluster_id=self.cluster_id,
             member=member,
             transport=self._fleet.transport if self._fleet else None,
             on_failure=self._fail,
         )
+        if self._data is not None:
+            self._data.feed = MetadataFeed(self.cluster_id)
+            FeedRelay(self.handover, machine=quorum.feed, feed=self._data.feed)
         if self._fleet is not None:
             self._fleet.attach(quorum)
         await quorum.start()
@@ -109,37 +162,30 @@ class Node:
         await quorum.driver.until_leader_known()
         return quorum
 
-    async def _start_broker(self, broker: BrokerPart, foundation: Foundation, quorum: QuorumPart) -> None:
-        controller: Controller = self._fleet.controller if self._fleet else quorum.controller
-        membership = self._membership = self._make_membership(broker, foundation, quorum)
-        await membership.register()
-        await broker.open(foundation, quorum)
-        broker.replicas.report_losses(controller)
-        if self._fleet is not None:
-            self._fleet.replicate(broker.replicas)
-        await membership.enter()
-        await broker.replicas.settled()
-        describe = self._fleet.controller.describe_quorum if self._fleet else quorum.describe
-        asking = await broker.serve(
-            quorum,
-            controller,
-            cluster_id=self.cluster_id,
-            describe_quorum=describe,
-            voters=self._fleet.controller if self._fleet else quorum.voters,
-            call=self._fleet.ask_broker if self._fleet else None,
+    async def _start_broker(self, data_part: DataPart, foundation: Foundation, quorum: QuorumPart) -> None:
+        """The data loop hears of an image before it hears of anything that was asked on account of it."""
+        controller = ControllerLink(
+            self.handover,
+            far=self._fleet.controller if self._fleet else quorum.alone,
+            machine=quorum.feed,
+            feed=data_part.feed,
         )
-        if self._fleet is not None:
-            self._fleet.answer_brokers(asking)
+        membership = self._membership = self._make_membership(data_part, foundation, quorum)
+        await membership.register()
+        await self.handover.on_data(lambda: data_part.open(foundation, controller))
+        await membership.enter()
+        await self.handover.on_data(lambda: data_part.serve(self.cluster_id))
 
-    def _make_membership(self, broker: BrokerPart, foundation: Foundation, quorum: QuorumPart) -> Membership:
+    def _make_membership(self, data_part: DataPart, foundation: Foundation, quorum: QuorumPart) -> Membership:
         registration = RegisterBroker(
             id=self.config.node_id,
             incarnation=self.system.new_uuid(),
             cluster_id=self.cluster_id,
-            listeners=broker.advertised(),
+            listeners=data_part.broker.advertised(),
             rack=self.config.rack,
             grpc_host=self._fleet.host if self._fleet else "",
-            grpc_port=self._fleet.port if self._fleet else 0,
+            grpc_port=data_part.peers.port if data_part.peers else 0,
+            control_port=self._fleet.port if self._fleet else 0,
             log_dirs=[one.meta.directory_id for one in foundation.directories.online if one.meta],
             features=SUPPORTED_FEATURES,
             previous_epoch=foundation.directories.clean_epoch(),
@@ -150,6 +196,7 @@ class Node:
             registration,
             self._fleet.controller,
             feed=quorum.feed,
+            pulse=self.handover.pulse,
             config=self.config,
             system=self.system,
             on_failure=self._fail,
@@ -162,27 +209,46 @@ class Node:
             self.failed.set_exception(reason)
 
     def _logs_lost(self, lost: Sequence[TopicPartition]) -> None:
-        if self._broker is not None:
-            self._broker.logs_lost(lost)
+        """On the data loop, or before it has logs."""
+        if self._data is not None:
+            self._data.logs_lost(lost)
 
     def _all_logs_lost(self) -> None:
-        self._fail(Refusal("no log dir is left; see the lines above"))
+        self.handover.control.post(self._fail, Refusal("no log dir is left; see the lines above"))
 
     # stopping
 
     async def stop(self) -> None:
-        """Leave cleanly: nothing led, no more clients, everything on the disk."""
+        """Leave cleanly: nothing led, no more clients, everything on the disk.
+
+        A data loop that does not turn is waited for until its pulse is STOP_PULSE_SECONDS_MAX old. The rest stops
+        without it, and DataLoopStuck is raised then.
+        """
         self._phase = "stops"
         if self._membership is not None:
             await self._membership.leave()
-        if self._broker is not None:
-            await self._broker.stop_serving()
+        stuck = await self._stop_data(lambda part: part.stop_serving())
         if self._quorum is not None:
             await self._quorum.stop()
         if self._fleet is not None:
-            await self._fleet.stop()  # with the streams on which followers copy
-        if self._broker is not None:
-            await self._broker.close(self.broker_epoch)
+            await self._fleet.stop()
+        stuck = stuck or await self._stop_data(lambda part: part.close(self.broker_epoch))
+        if stuck:
+            raise DataLoopStuck(f"the data loop has not turned for {self.handover.pulse.age_s():.0f} s")
+
+    async def _stop_data(self, work: Callable[[DataPart], Awaitable[None]]) -> bool:
+        """Whether the data loop is stuck."""
+        part = self._data
+        if part is None:
+            return False
+        task = asyncio.ensure_future(self.handover.on_data(lambda: work(part)))
+        while not task.done():
+            await asyncio.wait([task], timeout=PULSE_LOOK_SECONDS)
+            if not task.done() and self.handover.pulse.age_s() > STOP_PULSE_SECONDS_MAX:
+                task.cancel()
+                return True
+        task.result()
+        return False
 
     @property
     def broker_epoch(self) -> int:

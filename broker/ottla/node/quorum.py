@@ -3,12 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Callable, Set
+from typing import TypeVar
 
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
 from ottla.metadata.active import ActiveController
-from ottla.metadata.commands import Context
-from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.commands import Command, Context
+from ottla.metadata.feed import MetadataMachine
 from ottla.node.context import make_context
 from ottla.raft.core import RaftConfig
 from ottla.raft.driver import QuorumState, RaftDriver, SnapshotLimits, Transport
@@ -16,11 +17,13 @@ from ottla.raft.messages import Member, Voter, Voters
 from ottla.raft.store import RaftStore
 from ottla.raft.voter_changes import VoterChanges
 from ottla.replica.settings import LiveSettings
-from ottla.system import System
+from ottla.system import Clock, System
 
 __all__ = ["QuorumPart", "bracketed", "seed_voters"]
 
 log = logging.getLogger("ottla")
+
+Reply = TypeVar("Reply")
 
 HAND_OVER_SECONDS_MAX = 1.0
 HEARTBEATS_PER_TIMEOUT = 8
@@ -44,7 +47,7 @@ def bracketed(host: str) -> str:
 
 
 class QuorumPart:
-    """`live_brokers` tells whose sessions are alive, when this node is the controller; `voters` is for one alone."""
+    """`live_brokers` tells whose sessions are alive, when this node is the controller. On the control loop."""
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class QuorumPart:
         self._seed = seed_voters(config)
         self._started = False
         self.live_brokers: Callable[[], Set[int]] = frozenset
-        self.feed = MetadataFeed(cluster_id)
+        self.feed = MetadataMachine(cluster_id)
         self.driver = RaftDriver(
             _raft_config(config, member),
             store=RaftStore(system.disk, config.metadata_log_dir),
@@ -71,11 +74,11 @@ class QuorumPart:
             transport=transport,
             snapshot_limits=SnapshotLimits(bytes_max=config["metadata.log.max.record.bytes.between.snapshots"]),
         )
-        self.voters = VoterChanges(self.driver, address_of=None, clock=system.clock)
         self.settings = LiveSettings(config, config.node_id, lambda: self.feed.image)
         self.controller = ActiveController(
             feed=self.feed, driver=self.driver, system=system, node_id=config.node_id, context=self._context
         )
+        self.alone = LoneController(self.controller, self.driver, system.clock)
 
     def _context(self, **facts: object) -> Context:
         return make_context(self.settings, live_brokers=self.live_brokers(), **facts)
@@ -97,9 +100,6 @@ class QuorumPart:
         if error is not None:
             self._on_failure(Refusal(f"the metadata log cannot be written: {error}"))
 
-    async def describe(self) -> QuorumState:
-        return self.driver.describe()
-
     async def stop(self) -> None:
         """A leader hands over first, so that nobody has to find out."""
         if not self._started:
@@ -112,6 +112,27 @@ class QuorumPart:
             except TimeoutError:
                 log.warning("no other voter took over the quorum")
         await self.driver.stop()
+
+
+class LoneController:
+    """The controller of a broker alone, as a node of a fleet has it in `Forwarding`."""
+
+    def __init__(self, controller: ActiveController, driver: RaftDriver, clock: Clock) -> None:
+        self._controller = controller
+        self._driver = driver
+        self._voters = VoterChanges(driver, address_of=None, clock=clock)
+
+    async def submit(self, command: Command[Reply]) -> Reply:
+        return await self._controller.submit(command)
+
+    async def describe_quorum(self) -> QuorumState:
+        return self._driver.describe()
+
+    async def add_voter(self, asked: Member, *, seconds: float) -> None:
+        await self._voters.add_voter(asked, seconds=seconds)
+
+    async def remove_voter(self, asked: Member, *, seconds: float) -> None:
+        await self._voters.remove_voter(asked, seconds=seconds)
 
 
 def _raft_config(config: BrokerConfig, member: Member) -> RaftConfig:

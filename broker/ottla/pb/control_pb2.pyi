@@ -103,6 +103,7 @@ class HeartbeatRequest(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     READY_FIELD_NUMBER: _builtins.int
     WANTS_SHUTDOWN_FIELD_NUMBER: _builtins.int
+    PULSE_AGE_MS_FIELD_NUMBER: _builtins.int
     broker: _builtins.int
     epoch: _builtins.int
     version: _builtins.int
@@ -110,6 +111,8 @@ class HeartbeatRequest(_message.Message):
     ready: _builtins.bool
     """Its logs are open: it may lead."""
     wants_shutdown: _builtins.bool
+    pulse_age_ms: _builtins.int
+    """Since the broker's data loop last turned. A broker is alive as long as its data path is."""
     def __init__(
         self,
         *,
@@ -118,10 +121,11 @@ class HeartbeatRequest(_message.Message):
         version: _builtins.int = ...,
         ready: _builtins.bool = ...,
         wants_shutdown: _builtins.bool = ...,
+        pulse_age_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "epoch", b"epoch", "ready", b"ready", "version", b"version", "wants_shutdown", b"wants_shutdown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "epoch", b"epoch", "pulse_age_ms", b"pulse_age_ms", "ready", b"ready", "version", b"version", "wants_shutdown", b"wants_shutdown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -426,14 +426,18 @@ class RegisterBrokerRecord(_message.Message):
     FENCED_FIELD_NUMBER: _builtins.int
     IN_CONTROLLED_SHUTDOWN_FIELD_NUMBER: _builtins.int
     GRPC_HOST_FIELD_NUMBER: _builtins.int
+    CONTROL_PORT_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     epoch: _builtins.int
     incarnation: _builtins.bytes
     rack: _builtins.str
     grpc_port: _builtins.int
+    """Where other brokers copy from this one and ask it. Nodes of earlier versions have one port for everything."""
     fenced: _builtins.bool
     in_controlled_shutdown: _builtins.bool
     grpc_host: _builtins.str
+    control_port: _builtins.int
+    """Where quorum and control are served, when that is another port."""
     @_builtins.property
     def listeners(self) -> _containers.RepeatedCompositeFieldContainer[Global___Listener]: ...
     @_builtins.property
@@ -454,10 +458,11 @@ class RegisterBrokerRecord(_message.Message):
         fenced: _builtins.bool = ...,
         in_controlled_shutdown: _builtins.bool = ...,
         grpc_host: _builtins.str = ...,
+        control_port: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_rack", b"_rack", "rack", b"rack"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rack", b"_rack", "epoch", b"epoch", "features", b"features", "fenced", b"fenced", "grpc_host", b"grpc_host", "grpc_port", b"grpc_port", "id", b"id", "in_controlled_shutdown", b"in_controlled_shutdown", "incarnation", b"incarnation", "listeners", b"listeners", "log_dirs", b"log_dirs", "rack", b"rack"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rack", b"_rack", "control_port", b"control_port", "epoch", b"epoch", "features", b"features", "fenced", b"fenced", "grpc_host", b"grpc_host", "grpc_port", b"grpc_port", "id", b"id", "in_controlled_shutdown", b"in_controlled_shutdown", "incarnation", b"incarnation", "listeners", b"listeners", "log_dirs", b"log_dirs", "rack", b"rack"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__rack: _TypeAlias = _typing.Literal["rack"]  # noqa: Y015
     _WhichOneofArgType__rack: _TypeAlias = _typing.Literal["_rack", b"_rack"]  # noqa: Y015

@@ -77,7 +77,7 @@ class Replication:
 
     def _address(self, broker_id: int) -> str | None:
         broker = self._host.image.brokers.get(broker_id)
-        return f"{broker.grpc_host}:{broker.grpc_port}" if broker is not None and broker.grpc_port else None
+        return broker.peer_address or None if broker is not None else None
 
     def _hello(self) -> Hello:
         return Hello(self._host.image.cluster_id, self._host.node_id, self._broker_epoch())

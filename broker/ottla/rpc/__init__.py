@@ -1,4 +1,7 @@
-"""gRPC between nodes: one server per node, one channel per peer. Services: quorum, replication, control."""
+"""gRPC between nodes: one server on each loop of a node, one channel per loop and peer.
+
+On the control loop: quorum, control. On the data loop: replication, questions between brokers.
+"""
 
 import os
 

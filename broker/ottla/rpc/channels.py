@@ -1,4 +1,9 @@
-"""Channels to other nodes, by address: made when first used, kept while the address is in use."""
+"""Channels to other nodes, by address: made when first used, kept while the address is in use.
+
+A channel belongs to the loop that made it, so each loop of a node has channels of its own.
+"""
+
+import asyncio
 
 import grpc
 import grpc.aio
@@ -24,6 +29,7 @@ OPTIONS = (
 class Channels:
     def __init__(self) -> None:
         self._open: dict[str, grpc.aio.Channel] = {}
+        self._closing: dict[str, asyncio.Future[None]] = {}
 
     def to(self, address: str) -> grpc.aio.Channel:
         """`address` is host:port of the node's gRPC server."""
@@ -31,6 +37,13 @@ class Channels:
         if channel is None:
             channel = self._open[address] = grpc.aio.insecure_channel(address, options=OPTIONS)
         return channel
+
+    def forget(self, address: str) -> None:
+        """Nobody is there any more: what is under way on the channel fails."""
+        channel = self._open.pop(address, None)
+        if channel is not None:
+            closing = self._closing[address] = asyncio.ensure_future(channel.close(None))
+            closing.add_done_callback(lambda _: self._closing.pop(address, None))
 
     async def close(self) -> None:
         open_channels, self._open = self._open, {}

@@ -65,6 +65,7 @@ class ControlService:
             version=request.version,
             ready=request.ready,
             wants_shutdown=request.wants_shutdown,
+            pulse_age_ms=request.pulse_age_ms,
         )
         try:
             reply = await self.watch.heartbeat(beat)

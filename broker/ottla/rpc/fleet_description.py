@@ -53,7 +53,7 @@ def _brokers(image: Image, quorum: QuorumState, version_of: Callable[[int], int]
             fenced=broker.fenced,
             in_controlled_shutdown=broker.in_controlled_shutdown,
             leads_quorum=broker.id == quorum.leader_id,
-            address=f"{broker.grpc_host}:{broker.grpc_port}" if broker.grpc_port else "",
+            address=broker.control_address,
             epoch=broker.epoch,
             version=image.version if broker.id == quorum.leader_id else version_of(broker.id),
             listeners=_listeners(broker),

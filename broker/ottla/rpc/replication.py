@@ -15,6 +15,8 @@ __all__ = ["connector", "serve"]
 
 SERVICE = "ottla.pb.Replication"
 METHOD = "Copy"
+# What gRPC raises on a call that has ended; BaseError comes when it ends in the middle of a write.
+LOST = (grpc.RpcError, grpc.aio.BaseError, asyncio.InvalidStateError)
 
 
 class ServedStream:
@@ -28,13 +30,13 @@ class ServedStream:
     async def send(self, frame: bytes) -> None:
         try:
             await self._context.write(frame)
-        except (grpc.RpcError, grpc.aio.UsageError, asyncio.InvalidStateError) as error:
+        except LOST as error:
             raise StreamLost(_reason(error)) from error
 
     async def receive(self) -> bytes | None:
         try:
             frame = await self._context.read()
-        except (grpc.RpcError, grpc.aio.UsageError, asyncio.InvalidStateError) as error:
+        except LOST as error:
             raise StreamLost(_reason(error)) from error
         return frame if isinstance(frame, bytes) else None  # EOF
 
@@ -54,7 +56,7 @@ class CalledStream:
     async def send(self, frame: bytes) -> None:
         try:
             await self._call.write(frame)
-        except (grpc.RpcError, asyncio.InvalidStateError) as error:
+        except LOST as error:
             raise StreamLost(_reason(error)) from error
         except asyncio.CancelledError:
             self._raise_if_ended()
@@ -63,7 +65,7 @@ class CalledStream:
     async def receive(self) -> bytes | None:
         try:
             frame = await self._call.read()
-        except (grpc.RpcError, asyncio.InvalidStateError) as error:
+        except LOST as error:
             raise StreamLost(_reason(error)) from error
         except asyncio.CancelledError:
             self._raise_if_ended()

@@ -1,4 +1,7 @@
-"""The node's one gRPC server. gRPC's defaults bite, so its options are spelled out here and in `channels`."""
+"""A gRPC server; each loop of a node has one.
+
+gRPC's defaults bite, so its options are spelled out here and in `channels`.
+"""
 
 from typing import Any
 
@@ -23,16 +26,16 @@ OPTIONS = (
 
 
 class RpcServer:
-    """Port 0 lets the system choose; `port` is the one that was bound."""
+    """Port 0 lets the system choose; `port` is the one that was bound. `setting` names it where it is in use."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, setting: str = "ottla.grpc.port") -> None:
         self._server = grpc.aio.server(options=OPTIONS)
         try:
             self.port = self._server.add_insecure_port(f"{host}:{port}")
         except RuntimeError as error:
             raise Refusal(f"cannot listen for gRPC on {host}:{port}: {error}") from error
         if self.port == 0:
-            raise Refusal(f"cannot listen for gRPC on {host}:{port}: the port is in use; set ottla.grpc.port")
+            raise Refusal(f"cannot listen for gRPC on {host}:{port}: the port is in use; set {setting}")
 
     def add(self, service: str, methods: "dict[str, grpc.RpcMethodHandler[Any, Any]]") -> None:
         """`service` is the full name, such as ottla.pb.Quorum. After `start` too: earlier calls failed."""

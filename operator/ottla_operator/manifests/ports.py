@@ -2,10 +2,11 @@
 
 from ottla_operator.resources.kafka_cluster import KafkaCluster, Listener
 
-__all__ = ["CLIENTS", "GRPC", "HEALTH", "port_of"]
+__all__ = ["CLIENTS", "GRPC", "HEALTH", "REPLICATION", "port_of"]
 
+REPLICATION = 9091  # between brokers: copying and questions
 CLIENTS = 9092
-GRPC = 9093
+GRPC = 9093  # quorum and control
 HEALTH = 8080
 _FIRST_NODE_PORT_LISTENER = 9094
 

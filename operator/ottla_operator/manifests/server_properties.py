@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 
 from ottla_operator.manifests.names import host_of, pod_name
-from ottla_operator.manifests.ports import CLIENTS, GRPC, HEALTH, port_of
+from ottla_operator.manifests.ports import CLIENTS, GRPC, HEALTH, REPLICATION, port_of
 from ottla_operator.plans.layout import Layout, NodeSet
 from ottla_operator.resources.kafka_cluster import KafkaCluster, Pool
 
@@ -51,6 +51,7 @@ def _shared(cluster: KafkaCluster, layout: Layout, one: NodeSet, *, domain: str)
         "process.roles": ",".join(sorted(pool.roles)),
         "controller.quorum.voters": ",".join(_voters(cluster, layout, domain)),
         "ottla.grpc.port": str(GRPC),
+        "ottla.replication.port": str(REPLICATION),
         "ottla.health.port": str(HEALTH),
         "log.dirs": f"{DATA_DIR}/data",
     }

@@ -10,7 +10,7 @@ from ottla_operator.manifests.names import (
     pod_name,
     selector_of,
 )
-from ottla_operator.manifests.ports import CLIENTS, GRPC, port_of
+from ottla_operator.manifests.ports import CLIENTS, GRPC, REPLICATION, port_of
 from ottla_operator.manifests.server_properties import pool_of
 from ottla_operator.plans.layout import Layout
 from ottla_operator.resources.kafka_cluster import KafkaCluster, Listener
@@ -34,7 +34,7 @@ def brokers_service(cluster: KafkaCluster) -> dict[str, Any]:
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
             "selector": selector_of(cluster),
-            "ports": [_port("clients", CLIENTS), _port("grpc", GRPC)],
+            "ports": [_port("clients", CLIENTS), _port("grpc", GRPC), _port("replication", REPLICATION)],
         },
     )
 

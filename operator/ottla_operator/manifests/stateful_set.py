@@ -12,7 +12,7 @@ from ottla_operator.manifests.names import (
     selector_of,
     set_name,
 )
-from ottla_operator.manifests.ports import GRPC, HEALTH, port_of
+from ottla_operator.manifests.ports import GRPC, HEALTH, REPLICATION, port_of
 from ottla_operator.manifests.server_properties import DATA_DIR, config_hash, pool_of
 from ottla_operator.plans.layout import Layout, NodeSet
 from ottla_operator.resources.kafka_cluster import KafkaCluster, Pool
@@ -141,6 +141,7 @@ def _from_pod(name: str, path: str) -> dict[str, Any]:
 def _ports(cluster: KafkaCluster, pool: Pool) -> list[dict[str, Any]]:
     ports = {"grpc": GRPC, "health": HEALTH}
     if "broker" in pool.roles:
+        ports["replication"] = REPLICATION
         ports |= {listener.name: port_of(cluster, listener) for listener in cluster.spec.listeners}
     return [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()]
 

@@ -30,6 +30,7 @@ OWN_SETTINGS = (
     "node.id", "broker.id", "process.roles", "cluster.id", "listeners", "advertised.listeners", "log.dirs", "log.dir",
     "listener.security.protocol.map", "inter.broker.listener.name", "controller.quorum.voters", "ottla.grpc.port",
     "controller.quorum.bootstrap.servers", "broker.rack", "ottla.health.port", "metadata.log.dir", "config.providers",
+    "ottla.replication.port",
 )  # fmt: skip
 
 

@@ -13,10 +13,10 @@ def plan(folder: Path, *, count: int = 3, racks: tuple[str, ...] = ("a", "b", "c
 
 def test_each_broker_has_its_place(tmp_path: Path) -> None:
     made = plan(tmp_path)
-    assert [(b.id, b.rack, b.port, b.grpc_port) for b in made.brokers] == [
-        (0, "a", 19092, 19192),
-        (1, "b", 19093, 19193),
-        (2, "c", 19094, 19194),
+    assert [(b.id, b.rack, b.port, b.grpc_port, b.replication_port) for b in made.brokers] == [
+        (0, "a", 19092, 19192, 19292),
+        (1, "b", 19093, 19193, 19293),
+        (2, "c", 19094, 19194, 19294),
     ]
     assert made.bootstrap == "127.0.0.1:19092,127.0.0.1:19093,127.0.0.1:19094"
     assert {b.settings["controller.quorum.voters"] for b in made.brokers} == {

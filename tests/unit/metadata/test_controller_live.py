@@ -11,7 +11,7 @@ from ottla.errors import Code, KafkaError
 from ottla.metadata.active import ActiveController
 from ottla.metadata.commands import AllocateProducerIds, CreateTopics, NewTopic, RegisterBroker, UnfenceBroker
 from ottla.metadata.features import SUPPORTED_FEATURES
-from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.feed import MetadataMachine
 from ottla.raft.core import NotLeader, RaftConfig
 from ottla.raft.driver import RaftDriver, SnapshotLimits
 from ottla.raft.messages import Member, Voter
@@ -27,7 +27,7 @@ class Node:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.system = options.pop("system", None) or System()
-        self.feed = MetadataFeed(CLUSTER)
+        self.feed = MetadataMachine(CLUSTER)
         self.driver = RaftDriver(
             RaftConfig(member=Member(0, DIRECTORY), entries_kept=10),
             store=RaftStore(self.system.disk, str(folder)),

@@ -10,7 +10,7 @@ from ottla.errors import Code, KafkaError
 from ottla.metadata.active import ActiveController
 from ottla.metadata.commands import Context, CreateTopics, NewTopic, RegisterBroker
 from ottla.metadata.features import SUPPORTED_FEATURES
-from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.feed import MetadataMachine
 from ottla.metadata.watch import SUSPICION_S, BrokerWatch, Heartbeat
 from ottla.raft.core import RaftConfig
 from ottla.raft.driver import RaftDriver
@@ -39,7 +39,7 @@ class Fleet:
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()
         system = System(clock=self.clock)
-        self.feed = MetadataFeed(CLUSTER)
+        self.feed = MetadataMachine(CLUSTER)
         self.driver = RaftDriver(
             RaftConfig(member=Member(9, uuid.UUID(int=9))),
             store=RaftStore(system.disk, str(folder)),
@@ -61,19 +61,35 @@ class Fleet:
         command = RegisterBroker(broker, uuid.uuid4(), CLUSTER, [], log_dirs=[directory], features=SUPPORTED_FEATURES)
         self.epochs[broker] = await self.controller.submit(command)
 
-    async def beat(self, broker: int, *, ready: bool = True, leaving: bool = False, version: int | None = None) -> bool:
+    async def beat(
+        self,
+        broker: int,
+        *,
+        ready: bool = True,
+        leaving: bool = False,
+        version: int | None = None,
+        stuck_s: float = 0.0,
+    ) -> bool:
         """Whether the broker may shut down."""
-        seen = self.feed.image.version if version is None else version
-        beat = Heartbeat(broker=broker, epoch=self.epochs[broker], version=seen, ready=ready, wants_shutdown=leaving)
+        beat = Heartbeat(
+            broker=broker,
+            epoch=self.epochs[broker],
+            version=self.feed.image.version if version is None else version,
+            ready=ready,
+            wants_shutdown=leaving,
+            pulse_age_ms=round(stuck_s * 1000),
+        )
         return (await self.watch.heartbeat(beat)).may_shut_down
 
-    async def pass_time(self, seconds: float, *, beating: tuple[int, ...]) -> None:
-        """Heartbeats also make the watch look at the clock."""
-        end = self.clock.now + seconds
-        while self.clock.now < end:
+    async def pass_time(self, seconds: float, *, beating: tuple[int, ...], stuck: tuple[int, ...] = ()) -> None:
+        """Heartbeats also make the watch look at the clock. The data loops of the `stuck` do not turn meanwhile."""
+        begin = self.clock.now
+        while self.clock.now < begin + seconds:
             self.clock.now += STEP_S
             for broker in beating:
                 await self.beat(broker)
+            for broker in stuck:
+                await self.beat(broker, stuck_s=self.clock.now - begin)
             await asyncio.sleep(0.001)
 
     def is_fenced(self, broker: int) -> bool:
@@ -191,5 +207,33 @@ def test_a_broker_of_an_earlier_life_must_register_again(tmp_path: Path) -> None
         with pytest.raises(KafkaError) as refused:
             await fleet.beat(2)
         assert refused.value.code is Code.stale_broker_epoch
+
+    run(tmp_path, scene)
+
+
+def test_a_broker_whose_data_path_is_stuck_is_fenced_within_one_session_and_comes_back(tmp_path: Path) -> None:
+    async def scene(fleet: Fleet) -> None:
+        await fleet.pass_time(SESSION_S - 2 * STEP_S, beating=(1, 3), stuck=(2,))
+        assert not fleet.is_fenced(2)
+        await fleet.beat(2, stuck_s=SESSION_S)
+        await fleet.until_fenced(2)
+        for _ in range(3):
+            await fleet.beat(2, stuck_s=SESSION_S + 1)
+            await asyncio.sleep(0.001)
+            assert fleet.is_fenced(2)
+            assert 2 not in fleet.watch.alive
+        await fleet.beat(2)
+        assert not fleet.is_fenced(2)
+        assert 2 in fleet.watch.alive
+        assert not fleet.is_fenced(1) and not fleet.is_fenced(3)
+
+    run(tmp_path, scene)
+
+
+def test_a_data_path_that_paused_for_less_than_a_session_is_forgiven(tmp_path: Path) -> None:
+    async def scene(fleet: Fleet) -> None:
+        await fleet.pass_time(SESSION_S - 2 * STEP_S, beating=(1, 3), stuck=(2,))
+        await fleet.pass_time(SESSION_S, beating=(1, 2, 3))
+        assert not fleet.is_fenced(2)
 
     run(tmp_path, scene)

@@ -7,26 +7,28 @@ from ottla.net.health import HealthServer, answer
 
 
 @pytest.mark.parametrize(
-    ("line", "problem", "begins"),
+    ("line", "not_alive", "not_ready", "begins"),
     [
-        (b"GET /livez HTTP/1.1\r\n", "node 1 starts", b"HTTP/1.1 200 "),
-        (b"GET /readyz HTTP/1.1\r\n", "node 1 starts", b"HTTP/1.1 503 "),
-        (b"GET /readyz HTTP/1.1\r\n", None, b"HTTP/1.1 200 "),
-        (b"GET / HTTP/1.1\r\n", None, b"HTTP/1.1 404 "),
-        (b"\r\n", None, b"HTTP/1.1 404 "),
+        (b"GET /livez HTTP/1.1\r\n", None, "node 1 starts", b"HTTP/1.1 200 "),
+        (b"GET /livez HTTP/1.1\r\n", "its data loop is stuck", None, b"HTTP/1.1 503 "),
+        (b"GET /readyz HTTP/1.1\r\n", None, "node 1 starts", b"HTTP/1.1 503 "),
+        (b"GET /readyz HTTP/1.1\r\n", None, None, b"HTTP/1.1 200 "),
+        (b"GET / HTTP/1.1\r\n", None, None, b"HTTP/1.1 404 "),
+        (b"\r\n", None, None, b"HTTP/1.1 404 "),
     ],
 )
-def test_answers(line, problem, begins):
-    assert answer(line, lambda: problem).startswith(begins)
+def test_answers(line, not_alive, not_ready, begins):
+    assert answer(line, not_alive=lambda: not_alive, not_ready=lambda: not_ready).startswith(begins)
 
 
 def test_the_reason_is_told():
-    assert answer(b"GET /readyz HTTP/1.1\r\n", lambda: "broker 3 is fenced").endswith(b"broker 3 is fenced\n")
+    told = answer(b"GET /readyz HTTP/1.1\r\n", not_alive=lambda: None, not_ready=lambda: "broker 3 is fenced")
+    assert told.endswith(b"broker 3 is fenced\n")
 
 
 def test_a_probe_over_the_network():
     async def probe(request: bytes) -> bytes:
-        server = HealthServer(0, lambda: None)
+        server = HealthServer(0, not_alive=lambda: None, not_ready=lambda: None)
         port = await server.start()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)

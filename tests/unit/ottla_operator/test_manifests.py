@@ -35,6 +35,7 @@ num.partitions=4
 offsets.topic.replication.factor=3
 ottla.grpc.port=9093
 ottla.health.port=8080
+ottla.replication.port=9091
 process.roles=broker,controller
 share.coordinator.state.topic.min.isr=2
 share.coordinator.state.topic.replication.factor=3
@@ -62,6 +63,7 @@ def test_services():
     made = {service["metadata"]["name"]: service["spec"] for service in services(one, layout)}
     assert set(made) == {"events-brokers", "events-bootstrap", *(f"events-external-{n}" for n in (0, 100, 200))}
     assert made["events-brokers"]["publishNotReadyAddresses"] and made["events-brokers"]["clusterIP"] == "None"
+    assert [port["port"] for port in made["events-brokers"]["ports"]] == [9092, 9093, 9091]
     assert made["events-external-100"]["selector"] == {"statefulset.kubernetes.io/pod-name": "events-main-zone-b-100"}
 
 

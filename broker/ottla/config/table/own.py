@@ -8,8 +8,11 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Id of the fleet, 22 characters. With it an empty data directory formats itself; without it only that "
                "of a sole voter does. A directory of another fleet is refused."),
     broker("ottla.grpc.port", INT, 9094, HIGH, valid=between(0, 65_535),
-           doc="Port for the traffic between nodes: quorum, replication, control. 0 takes a free one. Without an entry"
-               " a voter takes that of controller.quorum.voters, and a broker that is the only voter opens none."),
+           doc="Port for quorum and control, which nodes, operators and tools talk to. 0 takes a free one. A voter"
+               " without an entry takes that of controller.quorum.voters; a broker that is the only voter opens none."),
+    broker("ottla.replication.port", INT, 0, HIGH, valid=between(0, 65_535),
+           doc="Port at which other brokers copy from this one and ask its coordinators. 0 takes a free one; the others"
+               " learn it from the broker's registration. Set it where a firewall stands between brokers."),
     broker("ottla.health.port", INT, None, MEDIUM, valid=between(0, 65_535),
            doc="Port for probes over HTTP on every address: /livez while the process works, /readyz when clients are"
                " served. 0 takes a free one. Without an entry there is none."),
