@@ -9,10 +9,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from support.frames import Connection
 from support.process import BrokerProcess
-from support.raw_requests import fetch
+from support.raw_requests import fetch, metadata
 
 FETCH_BYTES_MAX = 50 << 20
 HELD_SECONDS = 3.0
+IDLE_BYTES_MAX = 16 * 1024
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +72,18 @@ def test_frames_that_claim_much_and_send_some(attack):
         time.sleep(HELD_SECONDS)
         for connection in connections:
             connection.socket.close()
+
+
+def test_idle_connections_cost_next_to_nothing(broker):
+    """They took 67 KB each when every one had a buffer of its own."""
+    count = 500
+    before = broker.resident_bytes()
+    connections = [Connection(broker.port) for _ in range(count)]
+    for connection in connections:  # each has spoken once, and half of a request lies there
+        connection.send(metadata(["nobody"]) + metadata(["nobody"])[:10])
+        connection.read_frame()
+    each = (broker.resident_bytes() - before) / count
+    print(f"\n  {each / 1024:.1f} KB for each of {count} idle connections")
+    for connection in connections:
+        connection.socket.close()
+    assert each < IDLE_BYTES_MAX
