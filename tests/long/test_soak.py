@@ -113,7 +113,7 @@ def test_nothing_grows(request: pytest.FixtureRequest, fleet: FleetOf, copiers: 
     samples: list[Sample] = []
     cpu_before_s = fleet.cpu_seconds()
     try:
-        watch(fleet, running, copiers, samples, minutes=minutes)
+        watch(fleet, copiers, samples, minutes=minutes)
         cores = (fleet.cpu_seconds() - cpu_before_s) / (60 * minutes)
     finally:
         for activity in running:
@@ -123,30 +123,25 @@ def test_nothing_grows(request: pytest.FixtureRequest, fleet: FleetOf, copiers: 
     for activity in running:
         activity.join()
     finish(copiers)
+    errors = [error for each in running for error in each.errors]
+    errors += [f"{copier.name}: {error}" for copier in copiers for error in copier.errors]
     print(f"brokers used {cores:.2f} cores; done: { ({each.name: each.done for each in running}) }")
+    print(f"{len(errors)} errors of clients", *errors, sep="\n")
     judge(samples, minutes)
+    assert not errors, f"{len(errors)} errors of clients; the first: {errors[0]}"
 
 
-def watch(
-    fleet: FleetOf,
-    running: list[Activity],
-    copiers: list[CopierProcess],
-    samples: list[Sample],
-    *,
-    minutes: float,
-) -> None:
-    """Samples until the time is over; whoever failed ends it at once."""
+def watch(fleet: FleetOf, copiers: list[CopierProcess], samples: list[Sample], *, minutes: float) -> None:
+    """Samples until the time is over. A copier that gave up begins again; that is told at the end."""
     begin = time.monotonic()
     next_s = begin
     while (now := time.monotonic()) < begin + 60 * minutes:
         samples += [sample((now - begin) / 60, number, broker) for number, broker in enumerate(fleet.members)]
-        for activity in running:
-            activity.check()
+        assert all(member.running for member in fleet.members), fleet.log_tails()
         for copier in copiers:
-            assert copier.running, f"{copier.name} gave up: {copier.errors[-3:]}"
+            copier.tend()
         next_s += SAMPLE_S
         time.sleep(max(0.0, next_s - time.monotonic()))
-    assert all(member.running for member in fleet.members)
 
 
 def finish(copiers: list[CopierProcess]) -> None:
