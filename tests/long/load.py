@@ -77,12 +77,11 @@ class Feeder(Activity):
         self._per_step = max(1, round(rate * STEP_S))
         settings = {"enable.idempotence": True, "linger.ms": 20, "compression.type": codec}
         self._producer = Producer({"bootstrap.servers": bootstrap, **settings, "log_level": 0})
-        self._noise = os.urandom(VALUE_BYTES // 2)  # so that half of a value resists compression
 
     def step(self) -> None:
         for _ in range(self._per_step):
             key = b"key-%d" % (self.done % self._keys) if self._keys else None
-            value = b"%d " % self.done + self._noise + b"." * (VALUE_BYTES // 2)
+            value = os.urandom(VALUE_BYTES // 2) + b"." * (VALUE_BYTES // 2)  # half of it resists compression
             self._producer.produce(self._topic, value, key=key, on_delivery=self._report)
             self.done += 1
         self._producer.poll(0)

@@ -19,11 +19,11 @@ from support.librdkafka import make_topic
 OUT = Path(__file__).parents[2] / "bench" / "out"
 FLEET_SETTINGS = {
     "offsets.topic.num.partitions": "4",
-    "offsets.topic.segment.bytes": "1048576",
+    "offsets.topic.segment.bytes": "262144",
     "offsets.retention.minutes": "1",
     "offsets.retention.check.interval.ms": "10000",
     "transaction.state.log.num.partitions": "4",
-    "transaction.state.log.segment.bytes": "1048576",
+    "transaction.state.log.segment.bytes": "262144",
     "transactional.id.expiration.ms": "60000",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "10000",
     "producer.id.expiration.ms": "60000",
@@ -37,13 +37,14 @@ FLEET_SETTINGS = {
 }
 PARTITIONS = 4
 SMALL = {"segment_bytes": "1048576", "retention_bytes": "2097152"}
+SLOW = {"segment_bytes": "262144", "retention_bytes": "524288"}  # at its plateau within two minutes as well
 TOPICS = {
     "plain": SMALL,
     "compressed": SMALL,
-    "source": SMALL,
-    "transactions": SMALL,
+    "source": SLOW,
+    "transactions": SLOW,
     "keyed": {"cleanup_policy": "compact", "segment_bytes": "1048576", "min_cleanable_dirty_ratio": "0.2"},
-    **{f"copied-{protocol}": SMALL for protocol in ("classic", "consumer")},
+    **{f"copied-{protocol}": SLOW for protocol in ("classic", "consumer")},
 }
 TRANSACTION_TIMEOUT_MS = 30_000
 SAMPLE_S = 10.0
