@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CLUSTER := PYTHONPATH=tests $(BIN)/python -m cluster
 
-.PHONY: help env up test check unit bench protos crds docs lock clean images cluster-up cluster-down cluster-env
+.PHONY: help env up test test-all test-long check unit bench protos crds docs lock clean images cluster-up cluster-down cluster-env
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,8 +21,14 @@ up: env ## Start three brokers in three racks, feed sample events, run a Spark p
 	@$(BIN)/python scripts/java.py
 	@exec $(BIN)/ottla up --data-dir data
 
-test: env ## Run everything: checks, unit tests, simulation, real clients (sets up what it needs)
-	@$(BIN)/python scripts/test_all.py
+test: env ## Prove what one machine can: checks, unit tests, simulation, real and hostile clients, fleets (12 minutes; ARGS="unit fleet" for chapters)
+	@$(BIN)/python scripts/test_all.py --tier test $(ARGS)
+
+test-all: env ## The same, then faults, coordinators on fleets, Kubernetes and Spark on it (an hour at most)
+	@$(BIN)/python scripts/test_all.py --tier test-all $(ARGS)
+
+test-long: env ## Hours: soak, a million damaged requests, 5,000 histories, faults (ARGS="--list", ARGS="soak" for one)
+	@$(BIN)/python scripts/test_long.py $(ARGS)
 
 check: env ## Lint, types, import layers, drift of generated files
 	@$(BIN)/python scripts/check.py

@@ -15,7 +15,15 @@ HEADINGS = ("workload", "unit", "kafka", "ottla", "ratio", "goal", "limited by",
 
 
 def write(rows: Sequence[Row], *, rounds: int, path: Path = PATH) -> None:
-    path.write_text(markdown(rows, date=datetime.now(UTC).date().isoformat(), where=machine(), run=of_run(rounds)))
+    """What other runs have added below stays."""
+    figures = markdown(rows, date=datetime.now(UTC).date().isoformat(), where=machine(), run=of_run(rounds))
+    path.write_text(figures + added(path.read_text() if path.exists() else ""))
+
+
+def added(text: str) -> str:
+    """Pure: everything from the second heading on."""
+    _, heading, rest = text.partition("\n## ") if not text.startswith("## ") else ("", "\n", text)
+    return heading + rest
 
 
 def markdown(rows: Sequence[Row], *, date: str, where: str, run: str) -> str:
@@ -46,5 +54,9 @@ def machine() -> str:
 
 
 def of_run(rounds: int) -> str:
+    return f"commit {commit()}, {rounds} rounds"
+
+
+def commit() -> str:
     told = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=PATH.parent)
-    return f"commit {told.stdout.strip() or 'unknown'}, {rounds} rounds"
+    return told.stdout.strip() or "unknown"

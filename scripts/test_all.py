@@ -1,8 +1,11 @@
-"""`make test`: every chapter of the tests, each with its budget, and a table of how long they took.
+"""`make test` and `make test-all`: chapters of tests, each with its budget, and a table of how long they took.
 
-A chapter that fails does not stop the others; the exit code tells. `test_all.py unit compat` runs only those chapters.
+`make test` is what one machine can prove without Kubernetes; `make test-all` runs the same chapters and then the long
+ones. Every test file is in exactly one chapter (tests/unit/scripts/test_tiers.py checks that). A chapter that fails
+does not stop the others; the exit code tells. `make test ARGS="unit fleet"` runs only those chapters.
 """
 
+import argparse
 import subprocess
 import sys
 import time
@@ -16,7 +19,10 @@ PYTEST = ("-m", "pytest")
 SHARED = ("-n", "2", "--dist", "loadscope")
 # It measures time, so nothing else may run beside it.
 FAILOVER = "tests/fleet/test_failover.py"
-SPARK = ("tests/fleet/test_pipeline.py", "tests/fleet/test_up.py")
+LOCAL_PIPELINE = ("tests/fleet/test_pipeline.py", "tests/fleet/test_up.py")
+# The longest first: of two that run beside each other, none idles.
+FAULTS = ("tests/fleet/test_faults.py", "tests/fleet/test_stuck_loop.py", "tests/fleet/test_lost_log_dir.py")
+ATTACKS_ON_FLEETS = tuple(f"tests/hostile/test_{what}.py" for what in ("regex", "memory", "large_requests"))
 COORDINATED = ("*fire*", "*quota*", "*group*", "*transaction*")
 # As they are named, not by how many tests a file has: the one long test would begin last, and one of two would idle.
 AS_NAMED = (*SHARED, "--no-loadscope-reorder")
@@ -27,6 +33,14 @@ class Chapter:
     name: str
     budget_minutes: float
     commands: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Tier:
+    """Budgets are of a machine with two quiet cores where everything is downloaded already."""
+
+    budget_minutes: float
+    chapters: tuple[Chapter, ...]
 
 
 def coordinated() -> tuple[str, ...]:
@@ -47,47 +61,74 @@ def without(*paths: str) -> tuple[str, ...]:
     return tuple(f"--ignore={path}" for path in paths)
 
 
-CHAPTERS = (
-    Chapter("check and unit", 3, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
-    Chapter("simulation", 6, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2"),)),
-    Chapter("one-broker clients", 6, ((*PYTEST, "tests/compat", *SHARED, *without(*coordinated())),)),
+ON_ONE_MACHINE = (
+    Chapter("check and unit", 2.5, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
+    Chapter("simulation", 3, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2"),)),
+    Chapter("one-broker clients", 3, ((*PYTEST, "tests/compat", *SHARED, *without(*coordinated())),)),
     Chapter("hostile clients", 4, ((*PYTEST, "tests/hostile"),)),
     Chapter(
-        "fleet and faults",
-        7,
-        (
-            (*PYTEST, "tests/fleet", *SHARED, *without(FAILOVER, *SPARK, *coordinated())),
-            (*PYTEST, FAILOVER),
-        ),
+        "fleet",
+        3,
+        ((*PYTEST, "tests/fleet", *SHARED, *without(FAILOVER, *FAULTS, *LOCAL_PIPELINE, *coordinated())),),
     ),
+    Chapter("local pipeline", 2, ((*PYTEST, *LOCAL_PIPELINE),)),
+)
+LONGER = (
+    Chapter("faults", 6, ((*PYTEST, *FAULTS, *AS_NAMED), (*PYTEST, FAILOVER))),
+    Chapter("hostile clients of a fleet", 4, ((*PYTEST, "--fleet", *ATTACKS_ON_FLEETS),)),
     Chapter(
         "coordinators",
         8,
         ((*PYTEST, *coordinated(), *AS_NAMED), (*PYTEST, "--fleet", *in_a_fleet(), *AS_NAMED)),
     ),
-    Chapter("Kubernetes and Spark", 12, ((*PYTEST, *SPARK), (*PYTEST, "tests/cluster", "--durations=12"))),
+    Chapter("Kubernetes and Spark", 18, ((*PYTEST, "tests/cluster", "--durations=12"),)),
 )
+TIERS = {"test": Tier(12, ON_ONE_MACHINE), "test-all": Tier(60, ON_ONE_MACHINE + LONGER)}
 
 
-def main(chosen: list[str]) -> int:
-    console = Console()
-    table = Table(title="make test", title_justify="left")
-    for heading, side in (("chapter", "left"), ("result", "left"), ("minutes", "right"), ("budget", "right")):
-        table.add_column(heading, justify=side)  # type: ignore[arg-type]
-    failed = []
-    for chapter in CHAPTERS:
-        if chosen and not any(word in chapter.name for word in chosen):
-            continue
-        console.rule(f"{chapter.name} (budget {chapter.budget_minutes:g} min)")
-        started = time.monotonic()
-        ok = all(list(map(run, chapter.commands)))  # a list: the second runs also when the first failed
-        minutes = (time.monotonic() - started) / 60
-        over = " (over budget)" if minutes > chapter.budget_minutes else ""
-        table.add_row(chapter.name, "passed" if ok else "FAILED", f"{minutes:.1f}{over}", f"{chapter.budget_minutes:g}")
-        if not ok:
-            failed.append(chapter.name)
-    console.print(table)
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tier", choices=TIERS, default="test-all")
+    parser.add_argument("chapters", nargs="*", help="words of the names of those to run; all when none is given")
+    given = parser.parse_args(arguments)
+    tier = TIERS[given.tier]
+    chosen = [one for one in tier.chapters if not given.chapters or any(word in one.name for word in given.chapters)]
+    if not chosen:
+        parser.error(f"no chapter is named so; there are: {', '.join(one.name for one in tier.chapters)}")
+    table = Table(title=f"make {given.tier}", title_justify="left", show_footer=True)
+    failed, spent_minutes = [], 0.0
+    rows = []
+    for chapter in chosen:
+        ok, minutes = play(chapter)
+        rows.append((chapter.name, "passed" if ok else "FAILED", told(minutes, chapter.budget_minutes)))
+        spent_minutes += minutes
+        failed += [] if ok else [chapter.name]
+    whole = chosen == list(tier.chapters)
+    total = told(spent_minutes, tier.budget_minutes) if whole else (f"{spent_minutes:.1f}", f"{tier.budget_minutes:g}")
+    for heading, footer, side in (
+        ("chapter", "all" if whole else "those chosen", "left"),
+        ("result", f"{len(failed)} failed" if failed else "passed", "left"),
+        ("minutes", total[0], "right"),
+        ("budget", total[1], "right"),
+    ):
+        table.add_column(heading, footer=footer, justify=side)  # type: ignore[arg-type]
+    for name, result, (minutes_told, budget) in rows:
+        table.add_row(name, result, minutes_told, budget)
+    Console().print(table)
     return 1 if failed else 0
+
+
+def play(chapter: Chapter) -> tuple[bool, float]:
+    """Whether it passed, and the minutes it took."""
+    Console().rule(f"{chapter.name} (budget {chapter.budget_minutes:g} min)")
+    started = time.monotonic()
+    ok = all(list(map(run, chapter.commands)))  # a list: the second runs also when the first failed
+    return ok, (time.monotonic() - started) / 60
+
+
+def told(minutes: float, budget_minutes: float) -> tuple[str, str]:
+    over = " (over budget)" if minutes > budget_minutes else ""
+    return f"{minutes:.1f}{over}", f"{budget_minutes:g}"
 
 
 def run(command: tuple[str, ...]) -> bool:

@@ -17,3 +17,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fault-minutes", type=float, default=3.0, help="how long a fleet under load is ill-treated")
     parser.addoption("--fire-minutes", type=float, default=2.0, help="how long exactly-once copies are under fire")
     parser.addoption("--copy-rounds", type=int, default=3, help="how often a guest joins and leaves copiers' groups")
+    parser.addoption("--soak-minutes", type=float, default=60.0, help="how long a fleet is under mixed load")
+    parser.addoption("--soak-heap", action="store_true", help="write what the brokers' heaps hold to bench/out")

@@ -2,11 +2,11 @@
 
 import struct
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from support.frames import Connection
 from support.process import BrokerProcess
 from support.raw_requests import fetch, metadata
@@ -17,11 +17,9 @@ IDLE_BYTES_MAX = 16 * 1024
 
 
 @pytest.fixture(scope="module")
-def large_topic(broker: BrokerProcess) -> str:
+def large_topic(broker: BrokerProcess, led_topic: Callable[..., str]) -> str:
     """Sixty megabytes in one partition."""
-    topic = "large"
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(10)
+    topic = led_topic("large", broker)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 20, "queue.buffering.max.kbytes": 200000})
     for _ in range(60):
         for _ in range(16):

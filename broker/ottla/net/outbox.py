@@ -18,6 +18,10 @@ PARTS_MAX = 64  # in one write; more are joined
 BUFFER_TYPES = (bytes, memoryview, bytearray)
 
 
+def _nothing(*_: object) -> None:
+    pass
+
+
 class Outbox:
     """`drained` is called when the client has taken what it had left; `failed` with the reason nothing more can go out.
 
@@ -100,7 +104,12 @@ class Outbox:
         self.close()
 
     def close(self) -> None:
-        """Nothing more goes out."""
+        """Nothing more goes out, and nobody is called any more.
+
+        The callbacks are the connection's, which has this outbox: kept, they would leave every lost connection to the
+        collector, which may take an hour to come by.
+        """
+        self._drained, self._failed = _nothing, _nothing
         self._parts.clear()
         if self._reading is not None:
             self._reading.cancel()
