@@ -9,6 +9,7 @@ from ottla.config import configure
 from ottla.errors import Refusal
 from ottla.handover import Handover
 from ottla.metadata.image import Image
+from ottla.net.connection import Shared
 from ottla.node import Node
 from ottla.node.brokering import BrokerPart
 from ottla.node.fleet import FleetPart
@@ -221,6 +222,9 @@ class Life:
             self.node.referee.note(f"node {self.node.id} serves")
         except Refusal as refusal:
             self.fail(refusal)
+        except Exception as error:
+            self.node.referee.object(f"node {self.node.id} does not start: {error!r}")
+            raise
 
     async def stop(self) -> None:
         await self.running.stop()
@@ -244,8 +248,8 @@ class SimListener:
     def bind(self) -> int:
         return self.endpoint.port
 
-    async def start(self, services: Services, _: object) -> None:
-        self._life.services = services
+    async def start(self, shared: Shared) -> None:
+        self._life.services = shared.services
 
     async def stop(self) -> None:
         self._life.services = None
