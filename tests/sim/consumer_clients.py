@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from ottla.errors import Code
-from sim.group_clients import GroupClient, Ownership, handled
+from sim.fetching import handled
+from sim.group_clients import GroupClient, Ownership
 from sim.network import Network
 from sim.node import SimNode
 from sim.workload import Disconnected

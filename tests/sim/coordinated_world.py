@@ -3,9 +3,13 @@
 import asyncio
 
 from ottla.errors import KafkaError
+from ottla.metadata.commands import IncrementalAlterConfigs, SettingChange, SettingOperation
+from ottla.metadata.state import ResourceType
 from sim.world import LOOK_SECONDS, START_SECONDS_MAX, World
 
 __all__ = ["CoordinatedWorld", "find_coordinators"]
+
+CLEANED_OFTEN = (("internal.segment.bytes", "4000"), ("min.cleanable.dirty.ratio", "0.01"))
 
 
 class CoordinatedWorld(World):
@@ -29,3 +33,14 @@ async def find_coordinators(world: World, *kinds: str) -> None:
                 break
             except KafkaError:
                 await asyncio.sleep(LOOK_SECONDS)
+    if world.options.cleaning:
+        await world.loop.within(life.process, _clean_often(world), data=True)
+
+
+async def _clean_often(world: World) -> None:
+    """Small segments of the internal topics; those that the broker's own settings give are of a megabyte at least."""
+    life, image = world.nodes[0].life, world.image()
+    assert life is not None and image is not None
+    topics = [name for name in image.topics if name.startswith("__")]
+    changes = [SettingChange(key, SettingOperation.SET, value) for key, value in CLEANED_OFTEN]
+    await life.controller.submit(IncrementalAlterConfigs([((ResourceType.TOPIC, name), changes) for name in topics]))

@@ -65,15 +65,22 @@ class Platter:
         self.random = random
         self.files: dict[str, Inode] = {}
         self.full: set[str] = set()  # log dirs on disks without space
+        self.coldness = 0.0  # how often what is read is not in memory
+        self.cold_random = Random(0)
         self.folders: set[str] = {"/", ROOT, MORE}
         self._durable_files: dict[str, Inode] = {}
         self._durable_folders: set[str] = {"/", ROOT, MORE}
-        self._pending: list[tuple[tuple[str, ...], Callable[[dict[str, Inode], set[str]], None]]] = []
+        self._pending: list[tuple[set[str], Callable[[dict[str, Inode], set[str]], None]]] = []  # with folders
 
     def change(self, paths: Sequence[str], act: Callable[[dict[str, Inode], set[str]], None]) -> None:
-        """Of names: at once in the cache, on the disk when one of the folders is synced."""
+        """Of names: at once in the cache, on the disk when one of the folders is synced.
+
+        A folder that was renamed made way: whatever is synced under its old name since then is of another one, and
+        must not find the old one still there.
+        """
         act(self.files, self.folders)
-        self._pending.append((tuple(_parent(path) for path in paths), act))
+        made_way = set(paths[:-1])
+        self._pending.append((made_way | {_parent(path) for path in paths}, act))
 
     def sync_folder(self, folder: str) -> None:
         left = []
@@ -138,6 +145,10 @@ class SimDisk:
 
     def is_full(self, root: str) -> bool:
         return root in self._platter.full
+
+    def is_cold(self) -> bool:
+        platter = self._platter
+        return platter.coldness > 0.0 and platter.cold_random.random() < platter.coldness
 
     def now_ms(self) -> int:
         return self._now_ms()
@@ -266,7 +277,7 @@ class SimFile:
         return bytes(memoryview(self._inode.data)[position : position + size])
 
     def read_now(self, position: int, size: int) -> bytes | None:
-        return self.read(position, size)
+        return None if self._disk.is_cold() else self.read(position, size)
 
     def size(self) -> int:
         return len(self._inode.data)

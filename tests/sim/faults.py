@@ -1,11 +1,13 @@
 """What goes wrong in a history, and what people do to a fleet meanwhile. Chosen by the seed."""
 
 from collections.abc import Callable
+from random import Random
 from typing import TYPE_CHECKING
 
 from ottla.raft.role import Role
 from sim.disk import MORE, ROOT
 from sim.node import Life, SimNode
+from sim.virtual_loop import Slowness
 
 if TYPE_CHECKING:
     from sim.world import World
@@ -15,6 +17,8 @@ __all__ = ["Faults"]
 FULL_SECONDS = 6.0
 HELD_SECONDS = (0.3, 1.0, 4.0, 8.0)  # a stop waits for a data loop that is held for ten
 RESTART_LOOK_SECONDS = 0.5
+PAUSED_SECONDS = (0.2, 1.0, 4.0, 7.0)  # sessions last three
+SLOWNESS = ((0.002, 0.5), (0.02, 0.05), (0.2, 0.004))  # chance of a callback, and seconds
 
 
 class Faults:
@@ -40,6 +44,15 @@ class Faults:
             (2, world.topics.renew),
             (2, self.hold_data_loop),
         )
+        options = world.options
+        if options.pauses:
+            self._pausing = world.stream("pauses")
+            self._deeds += ((3, self._pause), (2, self._slow_loop))
+        if options.cleaning:
+            self._deeds += ((3, world.topics.delete_records),)
+        if world.all_durable:
+            self._powers = world.stream("powers")
+            self._deeds += ((6, self._black_out),)
 
     def deed(self) -> None:
         weights = [weight for weight, _ in self._deeds]
@@ -51,6 +64,8 @@ class Faults:
         self.network.cut.clear()
         self.network.drop, self.network.delay_max_s = 0.0, 0.002
         for node in self.nodes:
+            if node.life is not None:
+                node.life.process.slowness = None
             if node.life is not None and not node.life.disk.fail_syncs:
                 node.life.threads.delay_max_s = 0.001
                 node.life.disk.crash_in = None
@@ -95,6 +110,8 @@ class Faults:
 
     def _may_crash(self, node: SimNode) -> bool:
         """Any number of nodes, but none while another has lost what it did not sync."""
+        if self._world.all_durable:
+            return node.life is not None
         return node.life is not None and not any(other.power_lost for other in self.nodes if other is not node)
 
     def _end(self, node: SimNode, life: Life, power: bool) -> None:
@@ -144,7 +161,33 @@ class Faults:
             self.loop.hold_data(node.life.process, seconds)
             self.referee.note(f"the data loop of node {node.id} is held for {seconds} s")
 
+    def _pause(self) -> None:
+        """A whole process does not run for a while, and does not know it."""
+        node = self._pausing.choice(self.nodes)
+        if node.life is not None:
+            seconds = self._pausing.choice(PAUSED_SECONDS)
+            self.loop.pause(node.life.process, seconds)
+            self.referee.note(f"node {node.id} pauses for {seconds} s")
+
+    def _slow_loop(self) -> None:
+        """What its data loop does takes time, for the rest of its life."""
+        node = self._pausing.choice(self.nodes)
+        if node.life is not None:
+            random = Random(self._pausing.getrandbits(64))
+            chance, seconds = self._pausing.choice(SLOWNESS)
+            node.life.process.slowness = Slowness(random, chance, seconds)
+            self.referee.note(f"one callback in {1 / chance:.0f} on node {node.id} takes up to {seconds} s")
+
     # -- disks
+
+    def _black_out(self) -> None:
+        """Several nodes lose power at once, perhaps all."""
+        count = self._powers.randint(2, len(self.nodes))
+        for node in self._powers.sample(self.nodes, count):
+            if node.life is not None:
+                node.doomed = node.life
+                self._restart_later(node)
+                node.lose_power()
 
     def _lose_power_of_one(self) -> None:
         node = self.random.choice(self.nodes)
@@ -153,7 +196,13 @@ class Faults:
             self._doom(node, power=True)
 
     def _may_lose_data(self, node: SimNode) -> bool:
-        """One replica at a time, and only while the others are whole: that is what min.insync.replicas=2 promises."""
+        """One replica at a time, and only while the others are whole: that is what min.insync.replicas=2 promises.
+
+        Where every append is flushed before it counts (flush.messages=1), what was acknowledged is on the disks of as
+        many: any number may lose power, also at once.
+        """
+        if self._world.all_durable:
+            return node.life is not None
         others = [other for other in self.nodes if other is not node]
         return node.life is not None and not any(other.unclean or other.power_lost for other in others)
 

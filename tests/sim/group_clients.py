@@ -5,42 +5,21 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from kio.index import load_response_schema
-from ottla.api.call import Call
-from ottla.api.registry import load_all
 from ottla.coordination.partitioning import partition_of
 from ottla.errors import Code
 from ottla.group.offsets_topic import OFFSETS_TOPIC
 from ottla.wire.offset_commit import CommitRequest
+from sim.fetching import handled
 from sim.invariants import Referee
 from sim.network import Network
 from sim.node import SimNode
 from sim.workload import Client, Disconnected
-from support.answers import settled
-from support.frames import decode_response
 
 __all__ = ["Committer", "GroupMember", "Ownership"]
 
 COMMIT, FETCH, JOIN, HEARTBEAT, LEAVE, SYNC = (8, 9), (9, 9), (11, 9), (12, 4), (13, 5), (14, 5)
 PAUSE_S = 0.3
 SESSION_MS, REBALANCE_MS = 3000, 3000
-
-
-async def handled(node: SimNode, api_key: tuple[int, int], request: Any) -> Any:
-    """The answer of the node's own handler, as kio reads it."""
-    key, version = api_key
-    api, life = load_all()[key], node.life
-    assert life is not None
-    if life.services is None:  # its listeners are not open
-        raise Disconnected
-    call = Call(life.services, api, version, 1, "sim", "PLAINTEXT", "here")
-    try:
-        answer = api.handler(request, call)
-        parts = await settled(answer)
-    except Exception as error:
-        parts = call.failure(error)  # type: ignore[arg-type]
-    assert parts is not None
-    return decode_response(b"".join(map(bytes, parts))[4:], load_response_schema(key, version))
 
 
 class GroupClient(Client):

@@ -7,7 +7,8 @@ from ottla.raft.messages import Entry
 from ottla.raft.role import Role
 from ottla.replica.partition import Partition
 from ottla.wire import records
-from ottla.wire.batch import iterate
+from ottla.wire.batch import Batch, iterate
+from sim.history import Cleanup, History
 from sim.virtual_loop import VirtualLoop
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Broken", "Referee", "batches_below"]
 
 Key = tuple[int, int]  # topic id as a number, partition
+Content = tuple[bytes | None, bytes | None]  # key, value
 
 
 class Broken(Exception):
@@ -30,6 +32,7 @@ class Referee:
         self.leaders: dict[int, int] = {}  # term → node
         self.entries: dict[int, tuple[int, bytes]] = {}  # committed metadata
         self.batches: dict[Key, dict[int, bytes]] = {}  # committed records: base offset → batch
+        self.records: dict[Key, dict[int, Content]] = {}  # the same where batches are rewritten: offset → record
         self._watermarks: dict[tuple[Key, int], int] = {}  # by leader epoch
         self._partition_leaders: dict[tuple[Key, int], str] = {}
         self._verified: dict[tuple[str, Key], int] = {}
@@ -95,35 +98,63 @@ class Referee:
 
     def committed(self, where: str, partition: Partition, begin: int = 0) -> None:
         """All that lies below a replica's high watermark is the same everywhere, for ever."""
-        known = self.batches.setdefault(_key(partition), {})
-        for base_offset, data in batches_below(partition, begin):
-            if known.setdefault(base_offset, data) != data:
-                self.object(f"{where} has another batch at {base_offset} of {partition} than was committed")
+        rewritten = "compact" in partition.log.settings.cleanup_policies
+        for _, data in batches_below(partition, begin):
+            for batch in iterate(data):
+                self.batch_read(f"{where} ({partition})", _key(partition), batch, rewritten=rewritten)
+
+    def batch_read(self, where: str, key: Key, batch: Batch, *, rewritten: bool) -> None:
+        """Somebody has this batch of what is committed. Compaction rewrites batches, but no record."""
+        if not rewritten:
+            known = self.batches.setdefault(key, {})
+            if known.setdefault(batch.base_offset, data := bytes(batch.data)) != data:
+                self.object(f"{where} has another batch at {batch.base_offset} than was committed")
+            return
+        contents = self.records.setdefault(key, {})
+        for record in records.iterate(batch):
+            content = (record.key, record.value)
+            if contents.setdefault(record.offset, content) != content:
+                self.object(f"{where} has another record at {record.offset} than was committed")
 
     # at the end
 
     def check_acknowledged(
-        self, key: object, partition: Partition, acknowledged: dict[int, list[tuple[int, int]]]
+        self, history: History, where: str, partition: Partition, acknowledged: dict[int, list[tuple[int, int]]]
     ) -> None:
         """`acknowledged`: producer → (number of the record, offset it was told)."""
         found: dict[int, list[tuple[int, int]]] = {}
         for _, data in batches_below(partition, 0):
-            for batch in iterate(data):
-                for record in records.iterate(batch):
+            for record in (one for batch in iterate(data) for one in records.iterate(batch)):
+                if record.offset >= partition.log.start_offset:
                     producer, number = map(int, (record.value or b"").split(b":"))
                     found.setdefault(producer, []).append((number, record.offset))
         for producer, rows in found.items():
-            if [number for number, _ in rows] != list(range(len(rows))):
-                self.object(f"records of producer {producer} in {key} are not in order, once each: {rows[-8:]}")
+            if not _in_order([number for number, _ in rows], history.cleanup):
+                self.object(f"records of producer {producer} in {partition} are not in order, once each: {rows[-8:]}")
+        offsets = {offset for rows in found.values() for _, offset in rows}
         for producer, told in acknowledged.items():
-            missing = set(told) - set(found.get(producer, ()))
-            if missing:
-                self.object(f"producer {producer}: {len(missing)} acknowledged records are lost, {sorted(missing)[:3]}")
+            history.check_replica(f"{where}, producer {producer}", partition, offsets, {offset for _, offset in told})
+            numbers = dict(told)
+            wrong = [row for row in found.get(producer, ()) if numbers.get(row[0], row[1]) != row[1]]
+            if wrong:
+                self.object(f"producer {producer} was told other offsets than {wrong[:3]}")
 
     def check_equal(self, partitions: Sequence[Partition]) -> None:
-        whole = [list(batches_below(partition, 0)) for partition in partitions]
+        """Where each replica cleans by itself, what they have was compared record by record (`committed`)."""
+        if "compact" in partitions[0].log.settings.cleanup_policies:
+            return
+        start = max(partition.log.start_offset for partition in partitions)
+        whole = [batches_below(partition, start) for partition in partitions]
         if any(each != whole[0] for each in whole[1:]):
             self.object(f"the replicas of {partitions[0]} are not equal up to the high watermark")
+
+
+def _in_order(numbers: list[int], cleanup: Cleanup) -> bool:
+    """Once each, from the first one on; where the beginning or older ones were cleaned, from any, or some of them."""
+    if cleanup is Cleanup.COMPACT:
+        return numbers == sorted(set(numbers))
+    first = 0 if cleanup is Cleanup.KEEP else numbers[0]
+    return numbers == list(range(first, first + len(numbers)))
 
 
 def _key(partition: Partition) -> Key:

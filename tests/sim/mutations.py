@@ -323,6 +323,44 @@ MUTATIONS = (
         "            if before is not None and not before.done():\n",
         "            if False:\n",
     ),
+    Mutation(
+        "consumers are given what is not committed",
+        "api/fetching.py",
+        "        end = partition.last_stable_offset if self._read_committed else partition.high_watermark\n",
+        "        end = partition.log.end_offset\n",
+    ),
+    Mutation(
+        "compaction removes the latest record of a key",
+        "storage/batch_filter.py",
+        "                and not superseded(records[key_start : key_start + key_length], offset)\n",
+        "                and superseded(records[key_start : key_start + key_length], offset)\n",
+    ),
+    Mutation(
+        "a cut into a gap that compaction left does not set the end",
+        "storage/segment.py",
+        "        base, position = self.position_of(offset) or (offset, self.size)\n"
+        "        next_offset = min(offset, base)\n",
+        "        base, position = self.position_of(offset) or (self.next_offset, self.size)\n"
+        "        next_offset = base\n",
+    ),
+    Mutation(
+        "followers do not hear of deleted records",
+        "replica/copying.py",
+        "    partition.begin_at(min(start, partition.high_watermark))\n",
+        "",
+    ),
+    Mutation(
+        "what must be flushed counts before it is",
+        "replica/stored.py",
+        "        return self.log.end_offset if self._flush_task is None else self.log.flushed_offset\n",
+        "        return self.log.end_offset\n",
+    ),
+    Mutation(
+        "a compacted segment is read where the old one was",
+        "storage/replace.py",
+        "    new.adopt(next_offset=old[-1].next_offset)\n",
+        "    new.adopt(next_offset=old[0].next_offset)\n",
+    ),
 )
 
 

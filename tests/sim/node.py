@@ -1,14 +1,15 @@
 """A node of the simulated fleet: ottla.node's own Node, on simulated surroundings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from ottla.api.call import Services
 from ottla.config import configure
 from ottla.errors import Refusal
 from ottla.handover import Handover
 from ottla.metadata.image import Image
+from ottla.net.connection import Shared
 from ottla.node import Node
 from ottla.node.brokering import BrokerPart
 from ottla.node.fleet import FleetPart
@@ -17,6 +18,7 @@ from ottla.node.quorum import QuorumPart
 from ottla.raft.messages import Entry, Member, Message
 from ottla.replica.host import ReplicaHost
 from ottla.replica.isr_changes import Controller
+from ottla.storage import compaction
 from ottla.storage.worker import InlineWorker
 from ottla.system import System
 from sim.disk import MORE, ROOT, Platter, SimDisk, Wrote
@@ -29,6 +31,7 @@ __all__ = ["Life", "SimNode"]
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 GONE_SECONDS_MAX = 0.2  # until others notice that a process has ended
 STOP_SECONDS_MAX = 30.0
+T = TypeVar("T")
 
 
 class SimNode:
@@ -43,8 +46,10 @@ class SimNode:
         referee: Referee,
         random: Random,
         settings: Mapping[str, str],
+        cleaning: bool = False,
     ) -> None:
         self.id = node_id
+        self.cleaning = cleaning  # its worker takes time
         self.network = network
         self.referee = referee
         self.random = random
@@ -209,7 +214,7 @@ class Life:
                 config,
                 system,
                 make_listener=lambda *_: SimListener(self),  # type: ignore[arg-type,return-value]
-                make_worker=InlineWorker,
+                make_worker=(lambda: ThreadWorker(self.threads)) if self.node.cleaning else InlineWorker,
             ),
             make_fleet=lambda *arguments, **options: SimFleet(self, *arguments, **options),
             make_peers=lambda _: SimPeers(self),
@@ -221,6 +226,9 @@ class Life:
             self.node.referee.note(f"node {self.node.id} serves")
         except Refusal as refusal:
             self.fail(refusal)
+        except Exception as error:
+            self.node.referee.object(f"node {self.node.id} does not start: {error!r}")
+            raise
 
     async def stop(self) -> None:
         await self.running.stop()
@@ -236,6 +244,25 @@ class Life:
             self.node.crash(str(reason))
 
 
+class ThreadWorker(InlineWorker):
+    """Its jobs take time, in which the log may change. (They run as the real ones do: on files, by their names.)"""
+
+    def __init__(self, threads: VirtualThreads) -> None:
+        self._threads = threads
+        self._indexed: Any = None
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        return await self._threads.run(self._as_a_process, function, *arguments)
+
+    def _as_a_process(self, function: Callable[..., T], *arguments: object) -> T:
+        """What the job before left in the module is of this worker alone."""
+        compaction._indexed = self._indexed
+        try:
+            return function(*arguments)
+        finally:
+            self._indexed = compaction._indexed
+
+
 class SimListener:
     def __init__(self, life: Life) -> None:
         (self.endpoint,) = life.node.config.listeners
@@ -244,8 +271,8 @@ class SimListener:
     def bind(self) -> int:
         return self.endpoint.port
 
-    async def start(self, services: Services, _: object) -> None:
-        self._life.services = services
+    async def start(self, shared: Shared) -> None:
+        self._life.services = shared.services
 
     async def stop(self) -> None:
         self._life.services = None

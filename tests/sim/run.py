@@ -10,7 +10,9 @@ import hashlib
 import logging
 
 from sim.group_world import GroupWorld
+from sim.options import NARROW, WIDE
 from sim.share_state_world import ShareStateWorld
+from sim.share_world import ShareWorld
 from sim.txn_steps import Step
 from sim.txn_world import TransactionWorld
 from sim.world import World
@@ -23,22 +25,27 @@ def options() -> argparse.Namespace:
     parser.add_argument("seed", type=int)
     world = parser.add_mutually_exclusive_group()
     world.add_argument("--groups", action="store_true", help="with members of consumer groups")
+    world.add_argument("--shares", action="store_true", help="with members of share groups")
     world.add_argument("--share-states", action="store_true", help="with the states of share groups")
     world.add_argument("--transactions", action="store_true", help="with transactional copiers")
     parser.add_argument(
         "--only", choices=[step.name for step in Step], help="crash at this step of a transaction's end"
     )
+    parser.add_argument("--narrow", action="store_true", help="without what sim.options adds, as older seeds were")
     parser.add_argument("--trace", action="store_true", help="print what happened")
     parser.add_argument("--log", action="store_true", help="the same with the brokers' own logs")
     return parser.parse_args()
 
 
 def make(chosen: argparse.Namespace) -> World:
+    options = NARROW if chosen.narrow else WIDE
     if chosen.transactions:
-        return TransactionWorld(chosen.seed, only=Step[chosen.only] if chosen.only else None)
+        return TransactionWorld(chosen.seed, options, only=Step[chosen.only] if chosen.only else None)
+    if chosen.shares:
+        return ShareWorld(chosen.seed, options)
     if chosen.share_states:
-        return ShareStateWorld(chosen.seed)
-    return GroupWorld(chosen.seed) if chosen.groups else World(chosen.seed)
+        return ShareStateWorld(chosen.seed, options)
+    return GroupWorld(chosen.seed, options) if chosen.groups else World(chosen.seed, options)
 
 
 def main() -> None:

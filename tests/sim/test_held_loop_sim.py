@@ -5,6 +5,7 @@ from random import SystemRandom
 
 import pytest
 from sim.faults import Faults
+from sim.options import NARROW
 from sim.playing import played
 from sim.virtual_loop import Process, VirtualLane, VirtualLoop
 from sim.world import World
@@ -67,14 +68,14 @@ def seeds() -> range:
 
 def test_the_quorum_keeps_its_leader_whatever_data_loops_do():
     for seed in seeds():
-        world = played(HeldWorld(seed), replay=f"HeldWorld({seed})")
+        world = played(HeldWorld(seed, NARROW), replay=f"HeldWorld({seed})")
         assert len(world.referee.leaders) == 1, f"seed {seed}: {world.referee.leaders}"
 
 
 def test_partitions_leave_a_broker_whose_data_loop_is_held_within_a_session():
     moved = 0
     for seed in seeds():
-        world = LongHeldWorld(seed)
+        world = LongHeldWorld(seed, NARROW)
         played(world, replay=f"LongHeldWorld({seed})")
         faults = world.faults
         assert isinstance(faults, LongHold) and len(world.referee.leaders) == 1

@@ -9,23 +9,25 @@ import time
 from random import SystemRandom
 
 import pytest
+from sim.options import NARROW, WIDE, Options
 from sim.playing import played
 from sim.share_state_world import ShareStateWorld
 
-# Histories that found a sabotage (sim.mutations). A seed tells another story when the simulation itself changes.
+# Histories that found a sabotage (sim.mutations), with the options of then (see sim.options).
 KEPT_SEEDS = (
     19,  # a late update took an acknowledgement back
     10004,  # an update of a state that had been replaced was taken
 )
 
 
-def check(seed: int) -> ShareStateWorld:
-    return played(ShareStateWorld(seed), replay=f"python -m sim.run {seed} --share-states --log")
+def check(seed: int, options: Options = WIDE) -> ShareStateWorld:
+    narrow = " --narrow" if options == NARROW else ""
+    return played(ShareStateWorld(seed, options), replay=f"python -m sim.run {seed} --share-states{narrow} --log")
 
 
 @pytest.mark.parametrize("seed", KEPT_SEEDS)
 def test_known_seeds(seed: int) -> None:
-    check(seed)
+    check(seed, NARROW)
 
 
 def test_a_seed_replays_exactly() -> None:

@@ -3,9 +3,11 @@
 import asyncio
 import uuid
 from collections.abc import Coroutine
+from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ottla.errors import KafkaError
+from ottla.errors import Code, KafkaError
 from ottla.metadata.commands import (
     AlterReassignments,
     Command,
@@ -16,8 +18,11 @@ from ottla.metadata.commands import (
     TopicRef,
 )
 from ottla.replica.partition import Partition
+from sim.disk import Crash
+from sim.fetching import FetchConsumer, handled
+from sim.history import Cleanup, History
 from sim.invariants import Broken
-from sim.workload import Consumer, Producer
+from sim.workload import Consumer, Disconnected, Producer
 
 if TYPE_CHECKING:
     from sim.node import SimNode
@@ -31,15 +36,21 @@ COMMAND_SECONDS = 12.0
 ATTEMPTS_MAX = 30
 EQUAL_SECONDS_MAX = 60.0
 SEGMENT_BYTES = (None, 300, 2000)  # one batch, several, all in one
+CLEANUP_WEIGHTS = (4, 4, 2, 2)  # of Cleanup
+KEYS = 4  # in a compacted topic
+FETCHERS = 2  # consumers of a topic
+DELETE_RECORDS = (21, 2)
+DELETE_TIMEOUT_MS = 1500
 
 
 class Trial:
     """A topic from its creation to its deletion."""
 
-    def __init__(self, name: str, topic_id: uuid.UUID, partitions: int) -> None:
-        self.name, self.id, self.partitions = name, topic_id, partitions
+    def __init__(self, name: str, topic_id: uuid.UUID, histories: list[History], cleanup: Cleanup) -> None:
+        self.name, self.id, self.histories, self.cleanup = name, topic_id, histories, cleanup
+        self.partitions = len(histories)
         self.producers: list[Producer] = []
-        self.consumers: list[Consumer] = []
+        self.consumers: list[Consumer | FetchConsumer] = []
 
     def stop(self) -> None:
         for client in (*self.producers, *self.consumers):
@@ -50,6 +61,7 @@ class Topics:
     def __init__(self, world: "World") -> None:
         self._world = world
         self.random = world.chance()
+        self._cleaning, self._fetching = world.stream("cleaning"), world.stream("fetching")
         self._trials: dict[str, Trial] = {}
         self._chores: list[asyncio.Task[None]] = []
         self._producers_made = 0
@@ -66,6 +78,8 @@ class Topics:
         """What a controller refuses may be true only in the past of one that is cut off: the newest image decides."""
         size = self.random.choice(SEGMENT_BYTES)
         configs = [("internal.segment.bytes", str(size))] if size else []
+        cleanup = self._choose_cleanup()
+        configs = list(cleanup.value) or configs
         new = NewTopic(name, partitions=partitions, replication_factor=REPLICATION_FACTOR, configs=configs)
         for _ in range(ATTEMPTS_MAX):
             await self._ask(CreateTopics([new]))
@@ -75,7 +89,15 @@ class Topics:
         await self._world.until(lambda: self._id_of(name) is not None, COMMAND_SECONDS * 4, f"{name} is not known")
         topic_id = self._id_of(name)
         assert topic_id is not None
-        self._trials[name] = Trial(name, topic_id, partitions)
+        histories = [History(self._world.referee, topic_id, index, cleanup) for index in range(partitions)]
+        self._trials[name] = Trial(name, topic_id, histories, cleanup)
+        if cleanup is not Cleanup.KEEP:
+            self._world.referee.note(f"{name}: {cleanup.name}")
+
+    def _choose_cleanup(self) -> Cleanup:
+        if not self._world.options.cleaning:
+            return Cleanup.KEEP
+        return self._cleaning.choices(list(Cleanup), CLEANUP_WEIGHTS)[0]
 
     def _id_of(self, name: str) -> uuid.UUID | None:
         image = self._world.image()
@@ -117,6 +139,33 @@ class Topics:
         answer = await self._ask(AlterReassignments([move]))
         self._world.referee.note(f"the move of {move.index}: {answer[0].code.name if answer else 'no answer'}")
 
+    def delete_records(self) -> None:
+        """Of a topic from which people delete: up to somewhere below what was acknowledged."""
+        trials = [trial for trial in self._trials.values() if trial.cleanup is Cleanup.DELETE]
+        for trial in trials:
+            history = self._cleaning.choice(trial.histories)
+            told = [offset for p in trial.producers if p.index == history.index for _, offset in p.acknowledged]
+            if told:
+                self.run(self._delete_records(trial.name, history, self._cleaning.choice(told)))
+
+    async def _delete_records(self, topic: str, history: History, offset: int) -> None:
+        history.deletable = max(history.deletable, offset)
+        part = SimpleNamespace(partition_index=history.index, offset=offset)
+        request = SimpleNamespace(timeout=DELETE_TIMEOUT_MS, topics=[SimpleNamespace(name=topic, partitions=[part])])
+        serving = [node for node in self._world.nodes if node.life is not None and node.life.serves]
+        for node in serving:
+            assert node.life is not None
+            question = handled(node, DELETE_RECORDS, request)
+            task = self._world.loop.within(node.life.process, question, data=True)
+            await asyncio.wait([task], timeout=COMMAND_SECONDS)
+            if not task.done() or isinstance(task.exception(), Disconnected | Crash):
+                continue
+            (answer,) = task.result().topics[0].partitions
+            self._world.referee.note(f"records of {topic}-{history.index} below {offset}: {answer}")
+            if answer.error_code == Code.none:
+                history.deleted = max(history.deleted, offset)
+                return
+
     def is_settled(self) -> bool:
         return all(chore.done() for chore in self._chores)
 
@@ -147,11 +196,20 @@ class Topics:
         place = (world.network, world.referee)
         for number in range(trial.partitions + self.random.randint(0, 1)):
             index = number % trial.partitions
-            trial.producers.append(Producer(self._producers_made, trial.id, index, *place, world.chance()))
+            keys = KEYS if trial.cleanup is Cleanup.COMPACT else 0
+            trial.producers.append(Producer(self._producers_made, trial.id, index, *place, world.chance(), keys=keys))
             self._producers_made += 1
-        trial.consumers = [Consumer(trial.id, index, *place, world.chance()) for index in range(trial.partitions)]
+        trial.consumers = self._consumers(trial)
         for client in (*trial.producers, *trial.consumers):
             self.run(client.run())
+
+    def _consumers(self, trial: Trial) -> list[Consumer | FetchConsumer]:
+        world = self._world
+        place = (world.network, world.referee)
+        if not world.options.fetching:
+            return [Consumer(trial.id, index, *place, world.chance()) for index in range(trial.partitions)]
+        streams = [Random(self._fetching.getrandbits(64)) for _ in range(FETCHERS)]
+        return [FetchConsumer(trial.id, trial.histories, *place, stream) for stream in streams]
 
     def run(self, doing: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         def ended(task: "asyncio.Task[None]") -> None:
@@ -184,6 +242,21 @@ class Topics:
         for trial in self._trials.values():
             for index in range(trial.partitions):
                 await self._judge(trial, index)
+            for consumer in trial.consumers:
+                if isinstance(consumer, FetchConsumer):
+                    await self._until_consumed(trial, consumer)
+
+    async def _until_consumed(self, trial: Trial, consumer: FetchConsumer) -> None:
+        """A consumer gets to the end, and has then seen what it should."""
+        leaders = [_partition(self._hosts(trial, index)[0], trial.id, index) for index in range(trial.partitions)]
+        await self._world.until(
+            lambda: all(p.offset >= q.high_watermark for p, q in zip(consumer.places, leaders, strict=True)),
+            EQUAL_SECONDS_MAX,
+            f"a consumer does not get to the end of {trial.name}: {[place.offset for place in consumer.places]}",
+        )
+        for place in consumer.places:
+            if trial.cleanup is Cleanup.COMPACT:
+                place.history.check_taken(place.offset, place.taken)
 
     async def _judge(self, trial: Trial, index: int) -> None:
         referee = self._world.referee
@@ -198,7 +271,8 @@ class Topics:
         for node, partition in zip(hosts, replicas, strict=True):
             referee.committed(f"node {node.id}", partition)
         told = {p.number: p.acknowledged for p in trial.producers if p.index == index}
-        referee.check_acknowledged((trial.name, index), replicas[0], told)
+        for node, partition in zip(hosts, replicas, strict=True):
+            referee.check_acknowledged(trial.histories[index], f"node {node.id}", partition, told)
 
     def _hosts(self, trial: Trial, index: int) -> "list[SimNode]":
         image = self._world.image()

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from ottla.coordination.partitioning import partition_of
-from sim.group_clients import handled
+from sim.fetching import handled
 from sim.node import SimNode
 from sim.txn_books import Books
 from sim.txn_steps import Steps
@@ -42,6 +42,7 @@ class Directory(Client):
         if node is None:
             return None
         try:
-            return await self.ask(node, self.steps.answering(node, api_key, partial(handled, node, api_key, request)))
+            answering = partial(handled, node, api_key, request, self.random)
+            return await self.ask(node, self.steps.answering(node, api_key, answering))
         except Disconnected:
             return None

@@ -13,13 +13,17 @@ from ottla.replica.partition import Partition
 from ottla.txn.state_topic import STATE_TOPIC
 from sim.coordinated_world import CoordinatedWorld, find_coordinators
 from sim.faults import Faults
+from sim.fetching import FetchConsumer
+from sim.history import Cleanup
 from sim.node import SimNode
+from sim.options import WIDE, Options
 from sim.topics import EQUAL_SECONDS_MAX, STAYS, Topics, Trial
 from sim.txn_books import Books
 from sim.txn_clients import Copier
 from sim.txn_directory import LEDGER
 from sim.txn_reader import Reader
 from sim.txn_steps import Plan, Step, Steps, Victim
+from sim.workload import Consumer
 from sim.world import HEAL_SECONDS_MAX, LOOK_SECONDS
 
 __all__ = ["TransactionWorld"]
@@ -39,9 +43,9 @@ class TransactionWorld(CoordinatedWorld):
     topics: "TransactionTopics"
     faults: "TransactionFaults"
 
-    def __init__(self, seed: int, *, only: Step | None = None) -> None:
+    def __init__(self, seed: int, options: Options = WIDE, *, only: Step | None = None) -> None:
         self.only = only
-        super().__init__(seed)
+        super().__init__(seed, options)
 
     def _make_topics(self) -> "TransactionTopics":
         return TransactionTopics(self)
@@ -120,6 +124,10 @@ class TransactionTopics(Topics):
         await self._make(LEDGER, self.random.randint(2, 3))
         await find_coordinators(self._world, "groups", "transactions")
 
+    def _choose_cleanup(self) -> Cleanup:
+        """The books want everything; what is cleaned are the coordinators' topics."""
+        return Cleanup.KEEP
+
     def start_clients(self) -> None:
         world = self._world
         assert isinstance(world, TransactionWorld)
@@ -127,8 +135,12 @@ class TransactionTopics(Topics):
         for number in range(self.random.choice(COPIERS)):
             self.copiers.append(Copier(f"copier-{number}", partitions, self.books, steps, world.chance()))
         self.readers = [Reader(index, self.books, steps, world.chance()) for index in range(partitions)]
-        for running in (*(copier.run() for copier in self.copiers), *(reader.run() for reader in self.readers)):
-            self.run(running)
+        clients: list[Copier | Reader | Consumer | FetchConsumer] = [*self.copiers, *self.readers]
+        if world.options.fetching:  # of both isolation levels, beside the readers
+            self._trials[LEDGER].consumers = self._consumers(self._trials[LEDGER])
+            clients += self._trials[LEDGER].consumers
+        for client in clients:
+            self.run(client.run())
 
     def move_one(self) -> None:
         """Outputs, or a coordinator."""
@@ -143,7 +155,7 @@ class TransactionTopics(Topics):
 
     async def judge(self) -> None:
         """Clients stop wherever they are: what they leave open must end by itself."""
-        for client in (*self.copiers, *self.readers):
+        for client in (*self.copiers, *self.readers, *self._trials[LEDGER].consumers):
             client.stopping = True
         await asyncio.sleep(5.0)
         await self._world.until(self._nothing_is_open, HEAL_SECONDS_MAX, "a transaction stays open")

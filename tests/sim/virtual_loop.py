@@ -9,9 +9,9 @@ import contextvars
 import heapq
 from collections.abc import Callable, Coroutine
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["OWNER", "Process", "SkewedClock", "Stuck", "VirtualLane", "VirtualLoop", "VirtualThreads"]
+__all__ = ["OWNER", "Process", "SkewedClock", "Slowness", "Stuck", "VirtualLane", "VirtualLoop", "VirtualThreads"]
 
 T = TypeVar("T")
 WALL_MS_AT_START = 1_700_000_000_000
@@ -24,6 +24,14 @@ class Stuck(Exception):
     """Nothing is left to do, or there is no end of it."""
 
 
+class Slowness(NamedTuple):
+    """One callback in so many (`chance`) takes up to `seconds_max`."""
+
+    random: Random
+    chance: float
+    seconds_max: float
+
+
 class Process:
     """One life of a node. What it does on its data lane waits while that lane is held."""
 
@@ -31,6 +39,8 @@ class Process:
         self.name = name
         self.alive = True
         self.held_until: float | None = None
+        self.paused_until: float | None = None  # the same for all of it
+        self.slowness: Slowness | None = None  # of its data lane
         self.backlog: list[asyncio.Handle] = []  # of the data lane while it is held
         self.context = contextvars.copy_context()
         self.context.run(OWNER.set, self)
@@ -93,19 +103,38 @@ class VirtualLoop(asyncio.BaseEventLoop):
             owner = handle._context.get(OWNER)
             if handle._cancelled or (owner is not None and not owner.alive):
                 continue
-            if owner is not None and owner.held_until is not None and handle._context.get(ON_DATA):
+            if owner is None:
+                handle._run()
+            elif owner.paused_until is not None or (owner.held_until is not None and handle._context.get(ON_DATA)):
                 owner.backlog.append(handle)
             else:
                 handle._run()
+                if owner.slowness is not None and handle._context.get(ON_DATA):
+                    self._took(owner, owner.slowness)
 
     def hold_data(self, process: Process, seconds: float) -> None:
         """The data lane of the process does nothing for so long, and then everything in order."""
         process.held_until = max(process.held_until or 0.0, self._now + seconds)
         self.later(seconds, self._release, process)
 
+    def pause(self, process: Process, seconds: float) -> None:
+        """All of the process, as SIGSTOP or a stalled machine does it. What arrives meanwhile waits."""
+        process.paused_until = max(process.paused_until or 0.0, self._now + seconds)
+        self.later(seconds, self._release, process)
+
+    def _took(self, process: Process, slowness: "Slowness") -> None:
+        """What the data lane has just done took time, in which only others went on."""
+        if slowness.random.random() < slowness.chance:
+            self.hold_data(process, slowness.random.random() * slowness.seconds_max)
+
     def _release(self, process: Process) -> None:
-        if process.held_until is not None and process.held_until <= self._now:
+        """What is held by the other of the two goes back to the backlog, in its order, when its turn comes."""
+        held, paused = process.held_until, process.paused_until
+        if held is not None and held <= self._now:
             process.held_until = None
+        if paused is not None and paused <= self._now:
+            process.paused_until = None
+        if (held, paused) != (process.held_until, process.paused_until):
             backlog, process.backlog = process.backlog, []
             self._ready.extendleft(reversed(backlog))  # type: ignore[attr-defined]
 

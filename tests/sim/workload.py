@@ -89,10 +89,19 @@ class Client:
 
 class Producer(Client):
     def __init__(
-        self, number: int, topic_id: uuid.UUID, index: int, network: Network, referee: Referee, random: Random
+        self,
+        number: int,
+        topic_id: uuid.UUID,
+        index: int,
+        network: Network,
+        referee: Referee,
+        random: Random,
+        *,
+        keys: int = 0,
     ) -> None:
+        """`keys`: how many different ones; 0 for records without."""
         super().__init__(network, referee, random)
-        self.number, self.topic_id, self.index = number, topic_id, index
+        self.number, self.topic_id, self.index, self.keys = number, topic_id, index, keys
         self.sent = 0
         self.acknowledged: list[tuple[int, int]] = []
 
@@ -109,8 +118,11 @@ class Producer(Client):
 
     def _batch(self, count: int) -> bytes:
         values = [f"{self.number}:{self.sent + each}".encode() for each in range(count)]
-        rows = [Record(each, WALL_MS_AT_START, None, value) for each, value in enumerate(values)]
+        rows = [Record(each, WALL_MS_AT_START, self._key(), value) for each, value in enumerate(values)]
         return encode(rows, producer=(1000 + self.number, 0, self.sent))
+
+    def _key(self) -> bytes | None:
+        return b"%d" % self.random.randrange(self.keys) if self.keys else None
 
     async def _send(self, batch: bytes, count: int) -> bool:
         node = self.leader(self.topic_id, self.index)

@@ -16,6 +16,7 @@ from sim.faults import Faults
 from sim.invariants import Broken, Referee
 from sim.network import Network
 from sim.node import SimNode
+from sim.options import WIDE, Options
 from sim.topics import Topics
 from sim.virtual_loop import VirtualLoop
 
@@ -26,14 +27,24 @@ OBSERVER = 4  # a broker that is no voter
 START_SECONDS_MAX = 60.0
 HEAL_SECONDS_MAX = 60.0
 LOOK_SECONDS = 0.05
+ALL_DURABLE = 0.35  # of the histories
+DURABLE = {"log.flush.interval.messages": "1"}
+CLEANING = {
+    "log.cleaner.backoff.ms": "700",
+    "log.retention.check.interval.ms": "1500",
+    "log.initial.task.delay.ms": "500",
+    "log.segment.delete.delay.ms": "1000",
+}
 
 
 class World:
     settings: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, options: Options = WIDE) -> None:
         self.seed = seed
+        self.options = options
         self.random = Random(seed)
+        self.all_durable = options.blackouts and self.stream("blackouts").random() < ALL_DURABLE
         self.loop = VirtualLoop()
         self.referee = Referee(self.loop)
         self.network = Network(self.loop, self.chance())
@@ -44,9 +55,12 @@ class World:
                 network=self.network,
                 referee=self.referee,
                 random=self.chance(),
-                settings=self.settings,
+                settings=self._settings(),
+                cleaning=options.cleaning,
             )
         self.nodes = list(self.network.nodes.values())
+        if options.cold:
+            self._cool_down(self.stream("cold"))
         self.steps = self.random.randint(4, 14)
         self.topics = self._make_topics()
         self.faults = self._make_faults()
@@ -56,6 +70,19 @@ class World:
 
     def _make_topics(self) -> Topics:
         return Topics(self)
+
+    def _settings(self) -> dict[str, str]:
+        more = CLEANING if self.options.cleaning else {}
+        return {**more, **self.settings, **(DURABLE if self.all_durable else {})}
+
+    def _cool_down(self, random: Random) -> None:
+        for node in self.nodes:
+            node.platter.coldness = random.choice((0.0, 0.0, 0.05, 0.6))
+            node.platter.cold_random = Random(random.getrandbits(64))
+
+    def stream(self, name: str) -> Random:
+        """What is drawn here changes no other draw: see sim.options."""
+        return Random(f"{self.seed} {name}")
 
     def chance(self) -> Random:
         return Random(self.random.getrandbits(64))
