@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Faults"]
 
 FULL_SECONDS = 6.0
+SLOW_SECONDS = 0.4
 HELD_SECONDS = (0.3, 1.0, 4.0, 8.0)  # a stop waits for a data loop that is held for ten
 RESTART_LOOK_SECONDS = 0.5
 PAUSED_SECONDS = (0.2, 1.0, 4.0, 7.0)  # sessions last three
@@ -49,7 +50,7 @@ class Faults:
             self._pausing = world.stream("pauses")
             self._deeds += ((3, self._pause), (2, self._slow_loop))
         if options.cleaning:
-            self._deeds += ((3, world.topics.delete_records),)
+            self._deeds += ((4, world.topics.delete_records),)
         if world.all_durable:
             self._powers = world.stream("powers")
             self._deeds += ((6, self._black_out),)
@@ -181,13 +182,14 @@ class Faults:
     # -- disks
 
     def _black_out(self) -> None:
-        """Several nodes lose power at once, perhaps all."""
-        count = self._powers.randint(2, len(self.nodes))
+        """Several nodes lose power at once, perhaps all; sometimes while their disks are slow, so much is unsynced."""
+        count, is_slow = self._powers.randint(2, len(self.nodes)), self._powers.random() < 0.5
         for node in self._powers.sample(self.nodes, count):
             if node.life is not None:
                 node.doomed = node.life
+                node.life.threads.delay_max_s = SLOW_SECONDS if is_slow else node.life.threads.delay_max_s
+                self.loop.later(SLOW_SECONDS if is_slow else 0.0, self._end, node, node.life, True)
                 self._restart_later(node)
-                node.lose_power()
 
     def _lose_power_of_one(self) -> None:
         node = self.random.choice(self.nodes)

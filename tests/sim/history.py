@@ -32,7 +32,7 @@ class Cleanup(Enum):
 
 
 class History:
-    """`deletable`: up to where somebody asked for deletion; `deleted`: up to where it was confirmed."""
+    """`deletable`: up to where somebody asked for deletion; `deleted`: up to where it was confirmed, and must stay."""
 
     def __init__(self, referee: "Referee", topic_id: uuid.UUID, index: int, cleanup: Cleanup) -> None:
         self._referee = referee

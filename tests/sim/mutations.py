@@ -31,7 +31,7 @@ class Mutation:
 
 
 GROUPS, TRANSACTIONS = "sim.group_world.GroupWorld", "sim.txn_world.TransactionWorld"
-SHARE_STATES = "sim.share_state_world.ShareStateWorld"
+SHARE_STATES, SHARES = "sim.share_state_world.ShareStateWorld", "sim.share_world.ShareWorld"
 MUTATIONS = (
     Mutation(
         "acks=all before the in-sync set has it",
@@ -350,16 +350,29 @@ MUTATIONS = (
         "",
     ),
     Mutation(
-        "what must be flushed counts before it is",
+        "what must be flushed counts on followers before it is",
         "replica/stored.py",
         "        return self.log.end_offset if self._flush_task is None else self.log.flushed_offset\n",
         "        return self.log.end_offset\n",
+    ),
+    Mutation(
+        "what must be flushed counts on the leader before it is",
+        "replica/partition.py",
+        "        if appended.must_flush:\n",
+        "        if False:\n",
     ),
     Mutation(
         "a compacted segment is read where the old one was",
         "storage/replace.py",
         "    new.adopt(next_offset=old[-1].next_offset)\n",
         "    new.adopt(next_offset=old[0].next_offset)\n",
+    ),
+    Mutation(
+        "acknowledgements of shared records are confirmed without being written",
+        "share/hosted.py",
+        "                failure = await self._write(changes)\n",
+        "                failure = None\n",
+        SHARES,
     ),
 )
 

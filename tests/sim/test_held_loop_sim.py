@@ -1,13 +1,14 @@
 """Data loops that are held, on virtual time: nobody's vote and nobody else's session hangs on them."""
 
 import asyncio
-from random import SystemRandom
+from itertools import pairwise
+from random import Random, SystemRandom
 
 import pytest
 from sim.faults import Faults
 from sim.options import NARROW
 from sim.playing import played
-from sim.virtual_loop import Process, VirtualLane, VirtualLoop
+from sim.virtual_loop import Process, Slowness, VirtualLane, VirtualLoop
 from sim.world import World
 
 HISTORIES = 20
@@ -101,3 +102,41 @@ def test_a_held_data_loop_does_nothing_and_then_everything_in_order(seconds):
     assert [number for lane, number, _ in heard if lane == "data"] == [0, 1, 2, 3]
     assert all(at >= seconds for lane, _, at in heard if lane == "data")
     assert all(at < 0.1 for lane, _, at in heard if lane == "control")
+
+
+def test_a_paused_process_does_nothing_and_then_everything_in_order():
+    """On both lanes; what its data lane was held for meanwhile stays held."""
+    loop, process = VirtualLoop(), Process("one")
+    data, control = (VirtualLane(loop, process, data=each) for each in (True, False))
+    heard: list[tuple[str, int, float]] = []
+    loop.pause(process, 2.0)
+    loop.hold_data(process, 3.0)
+    for number in range(3):
+        data.post(lambda number=number: heard.append(("data", number, loop.time())))
+        control.post(lambda number=number: heard.append(("control", number, loop.time())))
+    asyncio.set_event_loop(loop)
+    loop.run_until_complete(asyncio.sleep(4.0))
+    asyncio.set_event_loop(None)
+    loop.dispose()
+    assert [(lane, number) for lane, number, _ in heard] == [
+        *(("control", number) for number in range(3)),
+        *(("data", number) for number in range(3)),
+    ]
+    assert all((2.0 if lane == "control" else 3.0) <= at < 3.1 for lane, _, at in heard)
+
+
+def test_a_slow_data_lane_takes_time_and_the_control_lane_does_not():
+    loop, process = VirtualLoop(), Process("one")
+    process.slowness = Slowness(Random(1), 1.0, 0.5)
+    data, control = (VirtualLane(loop, process, data=each) for each in (True, False))
+    heard: dict[str, list[float]] = {"data": [], "control": []}
+    for _ in range(4):
+        data.post(lambda: heard["data"].append(loop.time()))
+        control.post(lambda: heard["control"].append(loop.time()))
+    asyncio.set_event_loop(loop)
+    loop.run_until_complete(asyncio.sleep(4.0))
+    asyncio.set_event_loop(None)
+    loop.dispose()
+    assert max(heard["control"]) < 0.1
+    assert len(heard["data"]) == 4 and all(later > earlier for earlier, later in pairwise(heard["data"]))
+    assert heard["data"][-1] > 0.3

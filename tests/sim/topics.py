@@ -166,6 +166,21 @@ class Topics:
                 history.deleted = max(history.deleted, offset)
                 return
 
+    async def _delete_for_sure(self, trial: Trial, history: History) -> None:
+        """Of a fleet that is whole, records can be deleted.
+
+        What was deleted before may be there again: as in Kafka, where a log begins is checkpointed now and then, and
+        after a crash of all replicas each begins where its checkpoint says.
+        """
+        history.deleted = 0
+        told = [offset for p in trial.producers if p.index == history.index for _, offset in p.acknowledged]
+        offset, deadline = max(told) // 2 + 1, self._world.loop.time() + EQUAL_SECONDS_MAX
+        while history.deleted < offset:
+            if self._world.loop.time() > deadline:
+                raise Broken(f"records of {history} cannot be deleted within {EQUAL_SECONDS_MAX:.0f} s")
+            await self._delete_records(trial.name, history, offset)
+            await asyncio.sleep(0.1)
+
     def is_settled(self) -> bool:
         return all(chore.done() for chore in self._chores)
 
@@ -241,6 +256,8 @@ class Topics:
         await asyncio.sleep(5.0)
         for trial in self._trials.values():
             for index in range(trial.partitions):
+                if trial.cleanup is Cleanup.DELETE:
+                    await self._delete_for_sure(trial, trial.histories[index])
                 await self._judge(trial, index)
             for consumer in trial.consumers:
                 if isinstance(consumer, FetchConsumer):

@@ -19,12 +19,14 @@ from ottla.storage.offset_map import KEYS_MAX
 from ottla.storage.segment import Segment
 from ottla.storage.segment_files import FILE_KINDS
 from ottla.storage.settings import UNLIMITED
-from ottla.storage.worker import Worker
+from ottla.storage.worker import Worker, WorkerDied
 from ottla.system import System, finished
 
 __all__ = ["Cleaner"]
 
 logger = logging.getLogger(__name__)
+
+WORKERS_PER_LOG_MAX = 3  # that may die over a log before it is left alone
 
 
 class Cleaner:
@@ -40,6 +42,7 @@ class Cleaner:
         keys_max: int = KEYS_MAX,
     ) -> None:
         self.uncleanable: set[TopicPartition] = set()
+        self._deaths: dict[TopicPartition, int] = {}  # of workers, one after the other, while they cleaned it
         self._directories = directories
         self._worker = worker
         self._system = system
@@ -47,9 +50,10 @@ class Cleaner:
         self._keys_max = keys_max
 
     async def clean_once(self) -> bool:
-        """Clean the log that needs it most; False when none does."""
+        """Clean the log that needs it most; False when none does, or none can be cleaned now."""
         now_ms = self._system.clock.wall_ms()
         self.uncleanable &= self._directories.logs.keys()
+        self._deaths = {key: deaths for key, deaths in self._deaths.items() if key in self._directories.logs}
         candidates = [
             (key, log, self._stable_offset(key), self._directories.cleaned.get(key))
             for key, log in self._directories.logs.items()
@@ -64,22 +68,33 @@ class Cleaner:
         key, log, _, _ = candidates[chosen]
         plan = plans[chosen]
         assert plan is not None
-        await self._clean_contained(key, log, plan, now_ms)
-        return True
+        return await self._clean_contained(key, log, plan, now_ms)
 
-    async def _clean_contained(self, key: TopicPartition, log: Log, plan: Due, now_ms: int) -> None:
+    async def _clean_contained(self, key: TopicPartition, log: Log, plan: Due, now_ms: int) -> bool:
+        """False when the worker died: not by the log's fault, perhaps, so it is tried again, but not at once."""
         try:
             reached = await self._clean(log, plan, now_ms)
             if reached is not None:
                 await self._directories.write_cleaned(key, reached)
+            self._deaths.pop(key, None)
+        except WorkerDied as died:
+            self._deaths[key] = self._deaths.get(key, 0) + 1
+            if self._deaths[key] < WORKERS_PER_LOG_MAX:
+                logger.warning("%s is compacted later: %s", log.topic_partition, died)
+                return False
+            self._leave_alone(key, log, died)
         except Exception as error:
             if self._directories.logs.get(key) is not log or _is_of_a_gone_segment(error, log):
-                return  # deleted, offline or shortened meanwhile: what is left is cleaned another time
+                return True  # deleted, offline or shortened meanwhile: what is left is cleaned another time
             if isinstance(error, OSError):
                 self._directories.fail(self._directories.directory_of(log), error)
-                return
-            self.uncleanable.add(key)
-            logger.error("%s is not compacted until the next start: %s", log.topic_partition, error)
+                return True
+            self._leave_alone(key, log, error)
+        return True
+
+    def _leave_alone(self, key: TopicPartition, log: Log, error: Exception) -> None:
+        self.uncleanable.add(key)
+        logger.error("%s is not compacted until the next start: %s", log.topic_partition, error)
 
     async def _clean(self, log: Log, plan: Due, now_ms: int) -> int | None:
         """The offset up to which the log is clean now; None when it changed under the cleaning."""

@@ -17,6 +17,7 @@ from ottla.storage.files import FileCache
 from ottla.storage.offset_map import KEYS_MAX, OffsetMap
 from ottla.storage.scan import scan
 from ottla.storage.segment import Segment
+from ottla.storage.worker import WorkerDied
 from ottla.system import Disk
 from ottla.wire.batch import Batch, parse
 
@@ -111,7 +112,7 @@ def rewrite(
 ) -> Rewritten:
     """Write what stays of the segments `bases` into one. `transactions` come from the group before, or None."""
     if _indexed is None or _indexed[0] != cleaning.identity:
-        raise LookupError(f"the worker process was replaced while it cleaned {cleaning.folder}")
+        raise WorkerDied(f"the worker process was replaced while it cleaned {cleaning.folder}")
     transactions = transactions or CleanedTransactions(cleaning.aborted)
     keep = BatchFilter(
         map=_indexed[1],

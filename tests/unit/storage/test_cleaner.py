@@ -14,7 +14,7 @@ from ottla.storage.directory import claim_all
 from ottla.storage.files import FileCache
 from ottla.storage.log import Log
 from ottla.storage.settings import LogSettings
-from ottla.storage.worker import InlineWorker, ProcessWorker, Worker
+from ottla.storage.worker import InlineWorker, ProcessWorker, Worker, WorkerDied
 from ottla.system import RealDisk, System
 from ottla.wire.batch import parse
 from ottla.wire.records import Record, encode, iterate
@@ -200,6 +200,40 @@ def test_a_log_that_is_deleted_meanwhile_is_nobodys_failure(tmp_path: Path, job:
         await broker.cleaner.clean_once()
         assert broker.failed == [] and not broker.cleaner.uncleanable
         assert not await broker.cleaner.clean_once()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("job", [1, 2, 3])
+def test_a_worker_that_dies_is_not_the_logs_fault(tmp_path: Path, job: int) -> None:
+    """The log is cleaned the next time, which is not at once: what killed the worker may do so again."""
+
+    def die() -> None:
+        raise WorkerDied("killed")
+
+    async def scenario() -> None:
+        broker = Broker(tmp_path, worker=Interrupting(job, die, after=False))
+        log = await broker.log()
+        churn(log)
+        before, size = contents(log), log.size_bytes
+        assert not await broker.cleaner.clean_once()
+        assert broker.failed == [] and not broker.cleaner.uncleanable
+        assert await broker.cleaner.clean_once()
+        assert contents(log) == before and log.size_bytes < size
+
+    asyncio.run(scenario())
+
+
+def test_a_log_over_which_every_worker_dies_does_not_keep_others_from_being_cleaned(tmp_path: Path) -> None:
+    class Dying(InlineWorker):
+        async def run(self, function, *arguments):  # type: ignore[no-untyped-def]
+            raise WorkerDied("killed")
+
+    async def scenario() -> None:
+        broker = Broker(tmp_path, worker=Dying())
+        churn(await broker.log())
+        assert [await broker.cleaner.clean_once() for _ in range(4)] == [False, False, True, False]
+        assert broker.cleaner.uncleanable == {KEY} and broker.failed == []
 
     asyncio.run(scenario())
 

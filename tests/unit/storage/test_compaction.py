@@ -13,6 +13,7 @@ from ottla.storage.batch_filter import LastWritten
 from ottla.storage.compaction import Cleaning
 from ottla.storage.names import CLEANED, LOG, name
 from ottla.storage.offset_map import OffsetMap, fingerprint
+from ottla.storage.worker import WorkerDied
 from ottla.system import RealDisk
 from ottla.wire import batch as batches
 from ottla.wire.assembly import DELETE_HORIZON_BIT
@@ -266,7 +267,7 @@ def test_rewriting_without_its_map_says_so(path: str) -> None:
         folder=path, segments=folder.sizes, first_dirty=0, upto=1, now_ms=0, delete_retention_ms=0,
         index_interval_bytes=1, producers={}, aborted=(),
     )  # fmt: skip
-    with pytest.raises(LookupError, match="replaced"):
+    with pytest.raises(WorkerDied, match="replaced"):
         compaction.rewrite(DISK, cleaning, [0], None)
 
 
