@@ -98,6 +98,7 @@ class Cleaner:
 
     async def _clean(self, log: Log, plan: Due, now_ms: int) -> int | None:
         """The offset up to which the log is clean now; None when it changed under the cleaning."""
+        await self._settle_epochs(log)
         segments = {one.base_offset: one for one in log.segments if one.base_offset < plan.upto}
         cleaning = await self._system.threads.run(_cleaning, log, plan, now_ms, self._keys_max)
         reached = await self._worker.run(compaction.index, log.disk, cleaning)
@@ -112,6 +113,15 @@ class Cleaner:
                 return None
         await self._worker.run(compaction.forget)
         return reached
+
+    async def _settle_epochs(self, log: Log) -> None:
+        """Make durable what the records tell that cleaning removes: where leader epochs begin.
+
+        After a crash, epochs are read from the batches beyond the recovery point. An epoch of which no batch is left
+        would be forgotten, and a follower with a record that was never committed would not be told to cut it off.
+        """
+        await finished(self._system.threads.run(log.flush_sealed))
+        await self._directories.write_recovery_points(log)
 
     async def _replace(self, log: Log, old: Sequence[Segment], cleaning: Cleaning) -> bool:
         """Swap the rewritten segment in. Renames and the sync of the folder wait for the disk: they are for a thread.

@@ -213,6 +213,12 @@ class LogDirectories:
             with self.containing(one):
                 await self.system.threads.run(directory.write_checkpoints, self.system, one, dict(high_watermarks))
 
+    async def write_recovery_points(self, log: Log) -> None:
+        """Of the directory that holds this log."""
+        one = self.directory_of(log)
+        with self.containing(one):
+            await self.system.threads.run(directory.write_recovery_points, self.system, one)
+
     async def write_cleaned(self, key: TopicPartition, offset: int) -> None:
         """Remember up to where a log is compacted."""
         self.cleaned[key] = offset

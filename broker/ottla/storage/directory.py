@@ -183,6 +183,12 @@ def write_checkpoints(system: System, directory: LogDirectory, high_watermarks: 
         checkpoint.write(system.disk, directory.path, checkpoint.HIGH_WATERMARK, marks)
 
 
+def write_recovery_points(system: System, directory: LogDirectory) -> None:
+    points = {key: log.flushed_offset for key, log in list(directory.logs.items())}
+    with directory.writing:
+        checkpoint.write(system.disk, directory.path, checkpoint.RECOVERY_POINT, points)
+
+
 def write_cleaned(system: System, directory: LogDirectory, offsets: Mapping[TopicPartition, int]) -> None:
     with directory.writing:
         checkpoint.write(system.disk, directory.path, checkpoint.CLEANER, offsets)
