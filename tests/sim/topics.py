@@ -74,8 +74,11 @@ class Topics:
         if self.random.random() < 0.5:
             await self._make(RENEWED, 1)
 
-    async def _make(self, name: str, partitions: int) -> None:
-        """What a controller refuses may be true only in the past of one that is cut off: the newest image decides."""
+    async def _make(self, name: str, partitions: int, *, before: Trial | None = None) -> None:
+        """What a controller refuses may be true only in the past of one that is cut off: the newest image decides.
+
+        `before` was to be deleted first. If nobody did that in time, it is the one that is there.
+        """
         size = self.random.choice(SEGMENT_BYTES)
         configs = [("internal.segment.bytes", str(size))] if size else []
         cleanup = self._choose_cleanup()
@@ -89,6 +92,8 @@ class Topics:
         await self._world.until(lambda: self._id_of(name) is not None, COMMAND_SECONDS * 4, f"{name} is not known")
         topic_id = self._id_of(name)
         assert topic_id is not None
+        if before is not None and topic_id == before.id:
+            cleanup = before.cleanup
         histories = [History(self._world.referee, topic_id, index, cleanup) for index in range(partitions)]
         self._trials[name] = Trial(name, topic_id, histories, cleanup)
         if cleanup is not Cleanup.KEEP:
@@ -120,7 +125,7 @@ class Topics:
             if image is not None and trial.id not in image.topics_by_id:
                 break
             await asyncio.sleep(0.5)
-        await self._make(trial.name, 1)
+        await self._make(trial.name, 1, before=trial)
         self._start_clients(self._trials[trial.name])
         self._world.referee.note(f"{trial.name} is there again")
 
@@ -154,7 +159,8 @@ class Topics:
         request = SimpleNamespace(timeout=DELETE_TIMEOUT_MS, topics=[SimpleNamespace(name=topic, partitions=[part])])
         serving = [node for node in self._world.nodes if node.life is not None and node.life.serves]
         for node in serving:
-            assert node.life is not None
+            if node.life is None:  # it ended while another one was asked
+                continue
             question = handled(node, DELETE_RECORDS, request)
             task = self._world.loop.within(node.life.process, question, data=True)
             await asyncio.wait([task], timeout=COMMAND_SECONDS)

@@ -184,8 +184,9 @@ def write_checkpoints(system: System, directory: LogDirectory, high_watermarks: 
 
 
 def write_recovery_points(system: System, directory: LogDirectory) -> None:
-    points = {key: log.flushed_offset for key, log in list(directory.logs.items())}
+    """Of all logs: the file holds them together. Read under the lock, so that a later writer never knows less."""
     with directory.writing:
+        points = {key: log.flushed_offset for key, log in list(directory.logs.items())}
         checkpoint.write(system.disk, directory.path, checkpoint.RECOVERY_POINT, points)
 
 
