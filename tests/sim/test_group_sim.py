@@ -7,15 +7,18 @@ New seeds every run, for OTTLA_SIM_SECONDS (60). A failure prints its seed;
 
 import os
 import time
-from random import SystemRandom
 
 import pytest
 from sim.group_world import GroupWorld
-from sim.playing import played
+from sim.options import NARROW, WIDE, Options
+from sim.playing import played, seeds_from
+
+WIDE_HISTORIES = 24
 
 
-def check(seed: int) -> GroupWorld:
-    return played(GroupWorld(seed), replay=f"python -m sim.run {seed} --groups --log")
+def check(seed: int, options: Options = WIDE) -> GroupWorld:
+    narrow = " --narrow" if options == NARROW else ""
+    return played(GroupWorld(seed, options), replay=f"python -m sim.run {seed} --groups{narrow} --log")
 
 
 def test_a_seed_replays_exactly() -> None:
@@ -27,11 +30,14 @@ def test_new_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     if fixed := os.environ.get("OTTLA_SIM_SEED"):
         check(int(fixed))
         return
-    base = SystemRandom().getrandbits(32) << 16
-    end = time.monotonic() + float(os.environ.get("OTTLA_SIM_SECONDS", "60"))
+    wide = seeds_from(WIDE)
+    for seed in range(wide, wide + WIDE_HISTORIES):
+        check(seed)
+    base = seeds_from(NARROW)
+    end = time.monotonic() + float(os.environ.get("OTTLA_SIM_SECONDS", "40"))
     count = commits = 0
     while time.monotonic() < end:
-        world = check(base + count)
+        world = check(base + count, NARROW)
         count, commits = count + 1, commits + sum(committer.acknowledged + 1 for committer in world.topics.committers)
     with capsys.disabled():
         print(

@@ -5,10 +5,10 @@ New seeds every run: OTTLA_SIM_SHARES (24) of them. A failure prints its seed;
 """
 
 import os
-from random import SystemRandom
 
 import pytest
-from sim.playing import played
+from sim.options import WIDE
+from sim.playing import played, seeds_from
 from sim.share_world import ShareWorld
 
 
@@ -26,7 +26,7 @@ def test_new_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     if fixed := os.environ.get("OTTLA_SIM_SEED"):
         check(int(fixed))
         return
-    base, count = SystemRandom().getrandbits(32) << 16, int(os.environ.get("OTTLA_SIM_SHARES", "24"))
+    base, count = seeds_from(WIDE), int(os.environ.get("OTTLA_SIM_SHARES", "24"))
     accepted = sum(check(seed).accepted for seed in range(base, base + count))
     with capsys.disabled():
         print(f"\nshare group simulation: {count} histories, seeds {base}..{base + count - 1}, {accepted} accepted")

@@ -6,11 +6,10 @@ New seeds every run, for OTTLA_SIM_SECONDS (60). A failure prints its seed;
 
 import os
 import time
-from random import SystemRandom
 
 import pytest
 from sim.options import NARROW, WIDE, Options
-from sim.playing import played
+from sim.playing import played, seeds_from
 from sim.share_state_world import ShareStateWorld
 
 # Histories that found a sabotage (sim.mutations), with the options of then (see sim.options).
@@ -40,11 +39,11 @@ def test_new_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     if fixed := os.environ.get("OTTLA_SIM_SEED"):
         check(int(fixed))
         return
-    base = SystemRandom().getrandbits(32) << 16
+    base = seeds_from(NARROW)
     end = time.monotonic() + float(os.environ.get("OTTLA_SIM_SECONDS", "60"))
     count = answers = 0
     while time.monotonic() < end:
-        answers += check(base + count).answers
+        answers += check(base + count, NARROW).answers
         count += 1
     with capsys.disabled():
         print(

@@ -7,11 +7,10 @@ seed; `python -m sim.run SEED --transactions --log`, or OTTLA_SIM_SEED=…, repl
 import os
 import time
 from collections import Counter
-from random import SystemRandom
 
 import pytest
 from sim.options import NARROW, WIDE, Options
-from sim.playing import played
+from sim.playing import played, seeds_from
 from sim.txn_steps import Step
 from sim.txn_world import TransactionWorld
 
@@ -69,10 +68,11 @@ def test_new_seeds(share: int, capsys: pytest.CaptureFixture[str]) -> None:
         check(int(fixed))
         return
     count = -(-int(os.environ.get("OTTLA_SIM_TRANSACTIONS", "72")) // SHARES)
-    base, begun = SystemRandom().getrandbits(32) << 16, time.process_time()
+    options = WIDE if share % 2 else NARROW
+    base, begun = seeds_from(options) + share * count, time.process_time()
     committed, crashes = 0, Counter[Step]()
     for seed in range(base, base + count):
-        world = check(seed)
+        world = check(seed, options)
         committed, crashes = committed + world.committed, crashes + world.steps_of_ends.crashes
     each_s = (time.process_time() - begun) / count
     with capsys.disabled():
