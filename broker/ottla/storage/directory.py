@@ -167,6 +167,7 @@ def open_logs(
             clean=contents.clean,
             log_start=contents.log_starts.get(key, 0),
             recovery_point=contents.recovery_points.get(key, 0),
+            cleaned_to=contents.cleaned.get(key, 0) if contents.cleaned else None,
         )
         opened.append((key, log, meta.read_topic_id(system.disk, folder)))
     return opened

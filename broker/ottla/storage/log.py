@@ -77,6 +77,7 @@ class Log:
         clean: bool,
         log_start: int = 0,
         recovery_point: int = 0,
+        cleaned_to: int | None = None,
     ) -> "Log":
         """Open or create. Blocking. OSError when a file cannot be read: nothing is changed then.
 
@@ -84,7 +85,7 @@ class Log:
         first byte that is not a sound batch.
         """
         log = cls(folder, settings=settings, system=system, files=files)
-        recovery.load(log, clean=clean, log_start=log_start, recovery_point=recovery_point)
+        recovery.load(log, clean=clean, log_start=log_start, recovery_point=recovery_point, cleaned_to=cleaned_to)
         return log
 
     @property

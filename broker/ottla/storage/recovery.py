@@ -18,7 +18,8 @@ __all__ = ["NO_SNAPSHOT", "load", "producers_at"]
 NO_SNAPSHOT = -1
 
 
-def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> None:
+def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int, cleaned_to: int | None) -> None:
+    """`cleaned_to`: compaction has been up to there, as its checkpoint says; None when there is no checkpoint."""
     if not log.disk.exists(log.folder):
         log.disk.make_folder(log.folder)
         log.is_new = True
@@ -28,7 +29,7 @@ def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int) -> Non
     verified_from = None if clean else _first_doubted(bases, recovery_point)
     if verified_from is not None:
         log.epochs.truncate_end(verified_from)  # the batches themselves tell from there on
-    log.segments = tuple(_open_segments(log, bases, verified_from=verified_from))
+    log.segments = tuple(_open_segments(log, bases, verified_from=verified_from, cleaned_to=cleaned_to))
     if log.segments and log.segments[-1].next_offset < log_start:  # all of it was deleted already
         retention.doom(log, log.segments)
         log.segments = ()
@@ -97,14 +98,17 @@ def _segment_bases(log: "Log", found: Sequence[str]) -> list[int]:
     return sorted(bases)
 
 
-def _open_segments(log: "Log", bases: Sequence[int], *, verified_from: int | None) -> list[Segment]:
+def _open_segments(
+    log: "Log", bases: Sequence[int], *, verified_from: int | None, cleaned_to: int | None
+) -> list[Segment]:
     """All segments; those from `verified_from` on are verified, and the first unsound one is the last."""
     now_ms = log.clock.wall_ms()
     segments = [Segment(log.folder, base, files=log.files, created_ms=now_ms) for base in bases]
     sound: list[Segment] = []
     for segment, next_base in zip_longest(segments, bases[1:]):
         is_trusted = verified_from is None or segment.base_offset < verified_from
-        if not (is_trusted and segment.adopt(next_offset=next_base)) and not _verify(log, segment, next_base):
+        may_gap = _may_end_in_a_gap(log, segment, cleaned_to)
+        if not (is_trusted and segment.adopt(next_offset=next_base)) and not _verify(log, segment, next_base, may_gap):
             retention.doom(log, segments[len(sound) + 1 :])
             return [*sound, segment]
         sound.append(segment)
@@ -118,7 +122,17 @@ def _first_doubted(bases: Sequence[int], recovery_point: int) -> int:
     return next(doubted, 0)
 
 
-def _verify(log: "Log", segment: Segment, next_base: int | None) -> bool:
+def _may_end_in_a_gap(log: "Log", segment: Segment, cleaned_to: int | None) -> bool:
+    """Whether compaction may have taken the segment's last batches.
+
+    What was swapped in since the checkpoint was written lies below the recovery point, and is not verified.
+    """
+    if "compact" not in log.settings.cleanup_policies:
+        return False
+    return cleaned_to is None or segment.base_offset < cleaned_to
+
+
+def _verify(log: "Log", segment: Segment, next_base: int | None, may_gap: bool) -> bool:
     """Rebuild from the data; False when a tail had to be cut off, or is missing."""
 
     def note_epoch(batch: Batch) -> None:
@@ -130,7 +144,7 @@ def _verify(log: "Log", segment: Segment, next_base: int | None) -> bool:
         segment.opened().file.truncate(segment.size)
         return False
     if next_base is not None:
-        if segment.next_offset < next_base and "compact" not in log.settings.cleanup_policies:
+        if segment.next_offset < next_base and not may_gap:
             return False  # a power loss took its end, at the border of a batch; what follows has a hole before it
         segment.seal()
         segment.unload()

@@ -310,13 +310,15 @@ def test_a_segment_that_is_missing_ends_the_log(tmp_path):
     assert open_log(tmp_path, clean=False, segment_bytes=3 * SIZE).end_offset == 9
 
 
-def test_gaps_of_a_compacted_log_are_no_holes(tmp_path):
+@pytest.mark.parametrize(("cleaned_to", "end"), [(None, 36), (18, 36), (9, 15), (0, 15)])
+def test_gaps_of_a_compacted_log_are_no_holes_where_it_is_compacted(tmp_path, cleaned_to, end):
+    """A segment that compaction has not reached ends where the next one begins; otherwise a power loss took its end."""
     log = open_log(tmp_path, segment_bytes=3 * SIZE, cleanup_policies=frozenset({"compact"}))
     fill(log, 12)
     crash(log)
     os.truncate(f"{tmp_path}/orders-0/{9:020}.log", 2 * SIZE)
     options = {"segment_bytes": 3 * SIZE, "cleanup_policies": frozenset({"compact"})}
-    assert open_log(tmp_path, clean=False, **options).end_offset == 36
+    assert open_log(tmp_path, clean=False, cleaned_to=cleaned_to, **options).end_offset == end
 
 
 def test_an_epoch_that_was_cut_off_is_not_found_again(tmp_path):
