@@ -25,7 +25,9 @@ def system_at(clock: SteppedClock | None = None, disk: RealDisk | None = None) -
     return System(clock=clock or SteppedClock(), disk=disk or RealDisk())
 
 
-def open_log(folder, *, clean=True, system=None, files=None, log_start=0, recovery_point=0, **settings) -> Log:
+def open_log(
+    folder, *, clean=True, system=None, files=None, log_start=0, recovery_point=0, cleaned_to=None, **settings
+) -> Log:
     system = system or system_at()
     return Log.open(
         f"{folder}/orders-0",
@@ -35,6 +37,7 @@ def open_log(folder, *, clean=True, system=None, files=None, log_start=0, recove
         clean=clean,
         log_start=log_start,
         recovery_point=recovery_point,
+        cleaned_to=cleaned_to,
     )
 
 
