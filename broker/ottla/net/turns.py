@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 __all__ = ["Turns"]
 
-TURN_BYTES_MAX = 4 * 1024 * 1024  # read from files and sent before the loop looks at other things: a few milliseconds
+TURN_BYTES_MAX = 1024 * 1024  # read from files and sent before the loop looks at other things: about a millisecond
 
 
 class Turns:
