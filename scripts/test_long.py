@@ -25,6 +25,7 @@ from bench import long_runs, results  # noqa: E402 (the path comes first)
 
 COPYING = "tests/compat/test_copying_while_rebalancing.py"
 SEEN_CHARACTERS_MAX = 120
+OUTCOMES = (" passed", " failed", " error")
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def process_of(run: Run) -> "subprocess.Popen[str]":
 
 def verdict(lines: Iterable[str]) -> str:
     """What pytest said last: `1 passed in …`."""
-    said = [line.strip(" =\n") for line in lines if " in " in line and ("passed" in line or "failed" in line)]
+    said = [line.strip(" =\n") for line in lines if " in " in line and any(word in line for word in OUTCOMES)]
     return said[-1][:SEEN_CHARACTERS_MAX] if said else "ended without a verdict"
 
 

@@ -17,6 +17,7 @@ from ottla.config import BrokerConfig
 from ottla.handover import Handover, LoopLane
 from ottla.loops import ControlLoop, DataLoop, forgive_grpc
 from ottla.net.health import HealthServer
+from ottla.net.log_lines import BoundedFormatter, limit_lines
 from ottla.node import Node
 from ottla.node.node import DataLoopStuck
 from ottla.system import RealThreads, System, raise_file_limit
@@ -27,6 +28,7 @@ log = logging.getLogger("ottla")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 LOG_LINE = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+STILL_STARTING_SECONDS = 10.0
 CONTROL_THREADS = 2  # the metadata log is written by one at a time, and a snapshot is made beside it
 # For tests: seconds that SIGUSR1 (asleep) and SIGUSR2 (busy) hold the data loop.
 HOLD_SECONDS = "OTTLA_TEST_HOLD_DATA_LOOP_SECONDS"
@@ -34,7 +36,7 @@ HOLD_SECONDS = "OTTLA_TEST_HOLD_DATA_LOOP_SECONDS"
 
 def serve(config: BrokerConfig) -> int:
     """Run a node until SIGTERM or Ctrl-C. Raises Refusal when it cannot start or go on."""
-    logging.basicConfig(format=LOG_LINE, level=logging.INFO, stream=sys.stderr)
+    _begin_log()
     _tune_malloc()
     raise_file_limit()
     try:
@@ -44,6 +46,13 @@ def serve(config: BrokerConfig) -> int:
         log.error("node %d ends without closing its logs: %s", config.node_id, stuck)
         logging.shutdown()
         os._exit(1)  # not by way of the interpreter's end, which would wait for the thread
+
+
+def _begin_log() -> None:
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(BoundedFormatter(LOG_LINE))
+    logging.basicConfig(handlers=[lines], level=logging.INFO)
+    limit_lines()
 
 
 async def _serve(config: BrokerConfig, data: DataLoop) -> int:
@@ -91,7 +100,9 @@ async def _probed(config: BrokerConfig, node: Node) -> HealthServer | None:
 async def _started(node: Node, stop: asyncio.Event) -> bool:
     """False when told to stop first: a node of a fleet may wait long for a quorum."""
     starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(stop.wait())
-    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    first, either = asyncio.FIRST_COMPLETED, {starting, stopping}
+    while not (await asyncio.wait(either, timeout=STILL_STARTING_SECONDS, return_when=first))[0]:
+        log.info("not serving yet: %s", node.not_serving())
     stopping.cancel()
     if not starting.done():
         starting.cancel()

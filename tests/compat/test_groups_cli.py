@@ -31,7 +31,7 @@ def test_list_and_describe(bootstrap: str, name: str, protocol: str) -> None:
     assert row == [name, protocol, "Stable", "consumer", "1"]
     shown = ottla("describe", name, "--bootstrap", bootstrap)
     title, _, *rows = shown.stdout.splitlines()
-    assert title.startswith(f"{name}: Stable, {protocol}, ") and title.endswith("1 member, coordinator 1, lag 6")
+    assert title.startswith(f"{name}: Stable, {protocol}, ") and "1 member, coordinator 1, lag 6" in title
     assert [line.split() for line in rows] == [
         [name, "0", "4", "10", "6", "somebody", "at", "127.0.0.1"],
         [name, "1", "-", "10", "-", "somebody", "at", "127.0.0.1"],

@@ -3,7 +3,7 @@
 import base64
 import random
 
-from ottla.group.regex import BadRegex, compiled
+from ottla.group.consumer.regex import BadRegex, compiled
 from support.java import java_program
 
 SEED, EXPRESSIONS = 15, 4000

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.errors import Code, KafkaError
-from ottla.group import records
-from ottla.group.classic import ClassicGroup
-from ottla.group.classic_member import Joined, Leave, Left, Sync, Synced
+from ottla.group.classic.group import ClassicGroup
+from ottla.group.classic.member import Joined, Leave, Left, Sync, Synced
+from ottla.group.contract import records
 from support.classic_groups import Stage, subscription
 
 KNOWN_ID_SINCE, SKIP_SINCE, LATEST = 4, 9, 9

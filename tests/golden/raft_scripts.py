@@ -18,10 +18,10 @@ import uuid
 from collections.abc import Callable
 from random import Random
 
-from ottla.raft import messages as m
-from ottla.raft.core import NotLeader, Raft, RaftConfig, Ready, VoterChangeRefused
-from ottla.raft.log import RaftLog
-from ottla.raft.messages import Entry, HardState, Member, Message, Snapshot, Voter
+from ottla.raft.core import messages as m
+from ottla.raft.core.log import RaftLog
+from ottla.raft.core.messages import Entry, HardState, Member, Message, Snapshot, Voter
+from ottla.raft.core.raft import NotLeader, Raft, RaftConfig, Ready, VoterChangeRefused
 
 
 class Script:

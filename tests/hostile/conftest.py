@@ -27,6 +27,7 @@ SETTLED_SECONDS_MAX = 20.0
 WATCH_SECONDS = 0.02
 SETTINGS_NAME = "BROKER_SETTINGS"
 FENCED = " is fenced: "  # as the quorum's leader logs it
+FAILED = "Traceback"
 
 Brokers = dict[int, BrokerProcess]  # by their ids
 LedTopic = Callable[..., str]
@@ -93,7 +94,8 @@ def attack(brokers: Brokers, broker: BrokerProcess, led_topic: LedTopic, name: s
     def run(attacked: BrokerProcess = broker) -> Iterator[BrokerProcess]:
         topic = led_topic(f"{name}-neighbour", attacked)
         neighbour = Neighbour(attacked.bootstrap, topic)
-        fenced_before, standing_before = fenced(brokers), standing(attacked, topic)
+        fenced_before, standing_before = count_in_logs(brokers, FENCED), standing(attacked, topic)
+        failed_before = count_in_logs(brokers, FAILED)
         peaks = [Peak(each) for each in brokers.values()]
         try:
             yield attacked
@@ -104,7 +106,8 @@ def attack(brokers: Brokers, broker: BrokerProcess, led_topic: LedTopic, name: s
                 peak.stop()
         print(f"\n  neighbour: {seen.summary()}; memory {'; '.join(map(str, peaks))}")
         seen.check()
-        assert fenced(brokers) == fenced_before, "a broker was fenced meanwhile"
+        assert count_in_logs(brokers, FENCED) == fenced_before, "a broker was fenced meanwhile"
+        assert count_in_logs(brokers, FAILED) == failed_before, last_failure(brokers)
         assert standing(attacked, topic) == standing_before
         for peak in peaks:
             peak.check()
@@ -112,9 +115,13 @@ def attack(brokers: Brokers, broker: BrokerProcess, led_topic: LedTopic, name: s
     return run
 
 
-def fenced(brokers: Brokers) -> int:
-    """How often any of them has been, by the logs."""
-    return sum(each.log_path.read_text(errors="replace").count(FENCED) for each in brokers.values())
+def count_in_logs(brokers: Brokers, what: str) -> int:
+    return sum(each.log_path.read_text(errors="replace").count(what) for each in brokers.values())
+
+
+def last_failure(brokers: Brokers) -> str:
+    texts = [each.log_path.read_text(errors="replace") for each in brokers.values()]
+    return "\n".join(text[text.rindex(FAILED) :][:3000] for text in texts if FAILED in text)
 
 
 class Peak:

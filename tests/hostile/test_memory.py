@@ -9,8 +9,9 @@ import pytest
 from confluent_kafka import Producer
 from support.frames import Connection
 from support.process import BrokerProcess
-from support.raw_requests import fetch, metadata
+from support.raw_requests import fetch, header, metadata
 
+PRODUCE = 0  # the only API whose requests may be so large
 FETCH_BYTES_MAX = 50 << 20
 HELD_SECONDS = 3.0
 IDLE_BYTES_MAX = 16 * 1024
@@ -58,11 +59,11 @@ def test_a_large_answer_is_whole_when_it_is_read_slowly(broker, large_topic):
 
 
 def test_frames_that_claim_much_and_send_some(attack):
-    """Two hundred connections that claim 99 MiB each; forty of them also send a megabyte of it."""
+    """Two hundred connections that claim to produce 99 MiB each; forty of them also send a megabyte of it."""
     with attack() as broker:
         connections = [Connection(broker.port) for _ in range(200)]
         for number, connection in enumerate(connections):
-            connection.send(struct.pack(">i", 99 << 20) + bytes(16))
+            connection.send(struct.pack(">i", 99 << 20) + header(PRODUCE, 9) + bytes(6))
             if number % 5 == 0:
                 connection.socket.settimeout(0.2)
                 with suppress(TimeoutError):  # it waits for memory: what the kernel does not take stays here

@@ -5,10 +5,13 @@ import time
 from random import Random
 
 from support.frames import Connection, framed
+from support.group_member import Member
+from support.librdkafka import make_topic
 from support.mutations import mutated_requests
 from support.ottla_broker import OttlaBroker
 from support.raw_requests import header
 
+TOPIC, GROUP = "mutated-topic", "mutated-group"
 AT_ONCE = 50
 STALL_MS_MAX = 100.0
 MEMORY_BYTES_MAX = 256 << 20
@@ -22,6 +25,7 @@ def test_no_crash_no_stall_and_flat_memory(tmp_path, pytestconfig):
     broker = OttlaBroker(tmp_path, inside=["prlimit", f"--data={MEMORY_BYTES_MAX}"])
     broker.start()
     try:
+        make_topic_and_group(broker)
         attack(broker, rounds, Random(seed))
         assert broker.running, broker.log_tail()
         assert broker.stop() == 0
@@ -31,8 +35,16 @@ def test_no_crash_no_stall_and_flat_memory(tmp_path, pytestconfig):
     assert "Traceback" not in text, f"seed {seed}: {text[text.index('Traceback') :][:3000]}"
 
 
+def make_topic_and_group(broker: OttlaBroker) -> None:
+    """Requests that name them get further."""
+    make_topic(broker.bootstrap, TOPIC)
+    member = Member(broker.bootstrap, GROUP, [TOPIC])
+    member.until_owns(1)
+    member.close()
+
+
 def attack(broker: OttlaBroker, rounds: int, random: Random) -> None:
-    requests = mutated_requests(random)
+    requests = mutated_requests(random, (TOPIC, GROUP))
     stalls: list[float] = []
     settled_bytes = 0
     with Connection(broker.port) as neighbour:

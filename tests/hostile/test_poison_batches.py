@@ -281,7 +281,7 @@ def test_a_worker_that_dies_fails_its_producers_at_once_and_is_replaced(broker: 
 
 def workers(broker: BrokerProcess) -> list[psutil.Process]:
     children = psutil.Process(broker.pid).children()
-    return [one for one in children if "ottla.storage.worker_process" in one.cmdline()]
+    return [one for one in children if "ottla.storage.workers.worker_process" in one.cmdline()]
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

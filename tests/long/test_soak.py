@@ -37,7 +37,7 @@ FLEET_SETTINGS = {
 }
 PARTITIONS = 4
 SMALL = {"segment_bytes": "1048576", "retention_bytes": "2097152"}
-SLOW = {"segment_bytes": "262144", "retention_bytes": "524288"}  # at its plateau within two minutes as well
+SLOW = {"internal_segment_bytes": "262144", "retention_bytes": "524288"}  # at its plateau within two minutes as well
 TOPICS = {
     "plain": SMALL,
     "compressed": SMALL,

@@ -3,8 +3,8 @@
 import asyncio
 
 from ottla.errors import KafkaError
-from ottla.metadata.commands import IncrementalAlterConfigs, SettingChange, SettingOperation
-from ottla.metadata.state import ResourceType
+from ottla.metadata.decisions.commands import IncrementalAlterConfigs, SettingChange, SettingOperation
+from ottla.metadata.model.state import ResourceType
 from sim.world import LOOK_SECONDS, START_SECONDS_MAX, World
 
 __all__ = ["CoordinatedWorld", "find_coordinators"]

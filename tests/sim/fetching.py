@@ -22,7 +22,7 @@ from ottla.api.registry import load_all
 from ottla.errors import Code
 from ottla.replica.partition import Partition
 from ottla.wire.batch import Batch, crc_matches, iterate
-from sim.history import History
+from sim.history import Cleanup, History
 from sim.invariants import Referee
 from sim.network import Network
 from sim.node import Life, SimNode
@@ -247,7 +247,14 @@ class FetchConsumer(Client):
             )
 
     def _diverging(self, node: SimNode, life: Life, place: Place, end: Any) -> None:
-        """Nobody may part from what was committed; a follower may be behind."""
+        """Nobody may part from what was committed; a follower may be behind.
+
+        A replica that copied a compacted log knows no epoch whose batches were all cleaned before: it names an earlier
+        one, which ends behind the position. Then nothing is missing, and the consumer goes on from where it is.
+        """
+        if place.history.cleanup is Cleanup.COMPACT and end.end_offset >= place.offset:
+            place.last_epoch = -1
+            return
         partition = self._partition(life, place)
         if partition is not None and partition.is_leader and partition.leader_epoch == place.leader_epoch:
             self.referee.object(

@@ -48,18 +48,18 @@ MUTATIONS = (
     ),
     Mutation(
         "a node votes twice in a term",
-        "raft/elections.py",
+        "raft/core/elections.py",
         "    free = raft.vote == message.source or (raft.vote is None and raft.leader is None)\n",
         "    free = True\n",
     ),
     Mutation(
         "entries of older terms are committed by counting",
-        "raft/leading.py",
+        "raft/core/leading.py",
         "    if index <= raft.log.commit or raft.log.term_at(index) != raft.term:\n",
         "    if index <= raft.log.commit:\n",
     ),
     Mutation(
-        "no cut where logs part", "storage/truncation.py", "    if offset >= shape.end_offset:\n", "    if True:\n"
+        "no cut where logs part", "storage/log/truncation.py", "    if offset >= shape.end_offset:\n", "    if True:\n"
     ),
     Mutation(
         "leaders do not look where logs part",
@@ -87,13 +87,13 @@ MUTATIONS = (
     ),
     Mutation(
         "after an unclean stop a replica stays eligible",
-        "metadata/brokers.py",
+        "metadata/decisions/brokers.py",
         "        unclean = command.previous_epoch != existing.epoch\n",
         "        unclean = False\n",
     ),
     Mutation(
         "eligible replicas are forgotten",
-        "metadata/elections.py",
+        "metadata/decisions/elections.py",
         "    for pool in (target.isr, target.elr):\n",
         "    for pool in (target.isr,):\n",
     ),
@@ -111,7 +111,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a replica joins without the broker epoch it was seen with",
-        "metadata/partitions.py",
+        "metadata/decisions/partitions.py",
         "    return image.is_active(broker_id) and epoch in (-1, image.brokers[broker_id].epoch)\n",
         "    return True\n",
     ),
@@ -123,31 +123,31 @@ MUTATIONS = (
     ),
     Mutation(
         "a hole between segments is overlooked",
-        "storage/recovery.py",
-        '        if segment.next_offset < next_base and "compact" not in log.settings.cleanup_policies:\n',
+        "storage/log/recovery.py",
+        "        if segment.next_offset < next_base and not may_gap:\n",
         "        if False:\n",
     ),
     Mutation(
         "producers are not rolled back with the log",
-        "storage/truncation.py",
+        "storage/log/truncation.py",
         "    log.producers.take_over(cut.producers)\n",
         "    pass\n",
     ),
     Mutation(
         "a torn tail is kept",
-        "storage/recovery.py",
+        "storage/log/recovery.py",
         "    if segment.rebuild(interval=interval, verify=True, below=next_base, seen=note_epoch):\n",
         "    if segment.rebuild(interval=interval, verify=False, below=next_base, seen=note_epoch):\n",
     ),
     Mutation(
         "the mark of a clean stop survives a crash",
-        "storage/directory.py",
+        "storage/directories/directory.py",
         '        disk.remove(f"{path}/{CLEAN_SHUTDOWN}")\n',
         "        pass\n",
     ),
     Mutation(
         "logs of a deleted topic are taken for the new one's",
-        "storage/loading.py",
+        "storage/directories/loading.py",
         "            elif topic_ids.get(key) != expected.get(key) or key not in expected:\n",
         "            elif key not in expected:\n",
     ),
@@ -159,7 +159,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a partition is given to a member before another has let go of it",
-        "group/consumer_member.py",
+        "group/consumer/member.py",
         "    free = frozenset(each for each in wanted if each not in taken)\n",
         "    free = frozenset(wanted)\n",
         GROUPS,
@@ -230,8 +230,8 @@ MUTATIONS = (
     Mutation(
         "aborted offsets come into force",
         "group/shard.py",
-        "            if commit:\n                self.replayed_offset = offset\n",
-        "            if True:\n                self.replayed_offset = offset\n",
+        "        if not commit:\n            self.pending.abort(producer_id)\n",
+        "        if False:\n            self.pending.abort(producer_id)\n",
         TRANSACTIONS,
     ),
     Mutation(
@@ -243,28 +243,28 @@ MUTATIONS = (
     ),
     Mutation(
         "open transactions are forgotten with a snapshot",
-        "storage/producers.py",
+        "storage/core/producers.py",
         "        self._open = {first: producer_id for first, producer_id in sorted(started) if first >= 0}\n",
         "        self._open = {}\n",
         TRANSACTIONS,
     ),
     Mutation(
         "a batch gets in behind the marker of its transaction",
-        "storage/verification.py",
+        "storage/core/verification.py",
         "        if ticket is not None and not (batch.is_control and _is_of_an_earlier_one(batch, ticket)):\n",
         "        if ticket is not None and not batch.is_control:\n",
         TRANSACTIONS,
     ),
     Mutation(
         "late markers are taken",
-        "storage/producers.py",
+        "storage/core/producers.py",
         "        if producer is not None and producer.transaction_start >= 0 and producer.epoch >= marker.epoch:\n",
         "        if False:\n",
         TRANSACTIONS,
     ),
     Mutation(
         "markers of a replaced coordinator are taken",
-        "storage/producers.py",
+        "storage/core/producers.py",
         "        if producer is not None and producer.coordinator_epoch > marker.coordinator_epoch:\n",
         "        if False:\n",
         TRANSACTIONS,
@@ -331,13 +331,13 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction removes the latest record of a key",
-        "storage/batch_filter.py",
+        "storage/core/batch_filter.py",
         "                and not superseded(records[key_start : key_start + key_length], offset)\n",
         "                and superseded(records[key_start : key_start + key_length], offset)\n",
     ),
     Mutation(
         "a cut into a gap that compaction left does not set the end",
-        "storage/segment.py",
+        "storage/log/segment.py",
         "        base, position = self.position_of(offset) or (offset, self.size)\n"
         "        next_offset = min(offset, base)\n",
         "        base, position = self.position_of(offset) or (self.next_offset, self.size)\n"
@@ -363,7 +363,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a compacted segment is read where the old one was",
-        "storage/replace.py",
+        "storage/log/replace.py",
         "    new.adopt(next_offset=old[-1].next_offset)\n",
         "    new.adopt(next_offset=old[0].next_offset)\n",
     ),

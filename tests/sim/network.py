@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 import grpc.aio
-from ottla.raft.messages import Message
+from ottla.raft.core.messages import Message
 from ottla.replica.streams import StreamLost
 from sim.virtual_loop import OWNER, VirtualLoop
 

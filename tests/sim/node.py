@@ -8,18 +8,19 @@ from ottla.api.call import Services
 from ottla.config import configure
 from ottla.errors import Refusal
 from ottla.handover import Handover
-from ottla.metadata.image import Image
+from ottla.metadata.model.image import Image
 from ottla.net.connection import Shared
 from ottla.node import Node
 from ottla.node.brokering import BrokerPart
 from ottla.node.fleet import FleetPart
+from ottla.node.node import DataLoopStuck
 from ottla.node.peers import PeersPart
 from ottla.node.quorum import QuorumPart
-from ottla.raft.messages import Entry, Member, Message
+from ottla.raft.core.messages import Entry, Member, Message
 from ottla.replica.host import ReplicaHost
 from ottla.replica.isr_changes import Controller
-from ottla.storage import compaction
-from ottla.storage.worker import InlineWorker
+from ottla.storage.compaction import rewriting as compaction
+from ottla.storage.workers.worker import InlineWorker
 from ottla.system import System
 from sim.disk import MORE, ROOT, Platter, SimDisk, Wrote
 from sim.invariants import Referee
@@ -231,8 +232,12 @@ class Life:
             raise
 
     async def stop(self) -> None:
-        await self.running.stop()
-        self.node.crash("stopped cleanly")
+        try:
+            await self.running.stop()
+        except DataLoopStuck as stuck:  # two holds, one after the other, may last longer than a stop waits
+            self.node.crash(str(stuck))
+        else:
+            self.node.crash("stopped cleanly")
 
     def fail(self, reason: BaseException | None) -> None:
         """What a real node does when it cannot go on: it stops."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from ottla.errors import KafkaError
-from ottla.metadata.commands import Reassignment
+from ottla.metadata.decisions.commands import Reassignment
 from ottla.share.messages import ShareKey
 from ottla.share.state_topic import SHARE_STATE_TOPIC
 from sim.coordinated_world import CoordinatedWorld, find_coordinators

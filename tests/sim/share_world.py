@@ -6,15 +6,15 @@ world = ShareWorld(seed); world.play()        raises Broken, as World does
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ottla.metadata.commands import (
+from ottla.metadata.decisions.commands import (
     IncrementalAlterConfigs,
     SettingChange,
     SettingOperation,
     UpdateFeatures,
     UpgradeType,
 )
-from ottla.metadata.features import SHARE_VERSION
-from ottla.metadata.state import ResourceType
+from ottla.metadata.decisions.features import SHARE_VERSION
+from ottla.metadata.model.state import ResourceType
 from sim.coordinated_world import CoordinatedWorld, find_coordinators
 from sim.history import Cleanup
 from sim.share_members import Deliveries, ShareMember

@@ -41,6 +41,9 @@ KEPT_WIDE_SEEDS = (
     777000602,  # a topic that nobody had deleted in time, under another policy: a fault of the simulation
     244981857714198,  # producers forgotten: their last batches were compacted away before they were durable
     38912352583689,  # the same
+    999000101,  # a long log of small segments takes its consumer more than a minute: a fault of the simulation
+    4400000105,  # a leader that copied a compacted log lacks an epoch whose batches are all gone: the same
+    4600000213,  # a data loop that is held twice while its node stops: the same
 )
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import (
+from ottla.metadata.decisions.commands import (
     AlterReassignments,
     Command,
     CreateTopics,
@@ -272,11 +272,16 @@ class Topics:
     async def _until_consumed(self, trial: Trial, consumer: FetchConsumer) -> None:
         """A consumer gets to the end, and has then seen what it should."""
         leaders = [_partition(self._hosts(trial, index)[0], trial.id, index) for index in range(trial.partitions)]
-        await self._world.until(
-            lambda: all(p.offset >= q.high_watermark for p, q in zip(consumer.places, leaders, strict=True)),
-            EQUAL_SECONDS_MAX,
-            f"a consumer does not get to the end of {trial.name}: {[place.offset for place in consumer.places]}",
-        )
+
+        def behind() -> int:
+            return sum(max(q.high_watermark - p.offset, 0) for p, q in zip(consumer.places, leaders, strict=True))
+
+        while missing := behind():  # of small segments a consumer gets one with each answer: only progress has a limit
+            await self._world.until(
+                lambda missing=missing: behind() < missing,  # type: ignore[misc]
+                EQUAL_SECONDS_MAX,
+                f"a consumer of {trial.name} is sent nothing behind {[place.offset for place in consumer.places]}",
+            )
         for place in consumer.places:
             if trial.cleanup is Cleanup.COMPACT:
                 place.history.check_taken(place.offset, place.taken)

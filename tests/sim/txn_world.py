@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from ottla.group.offsets_topic import OFFSETS_TOPIC
-from ottla.metadata.commands import Reassignment
+from ottla.metadata.decisions.commands import Reassignment
 from ottla.replica.partition import Partition
 from ottla.txn.state_topic import STATE_TOPIC
 from sim.coordinated_world import CoordinatedWorld, find_coordinators

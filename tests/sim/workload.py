@@ -11,8 +11,8 @@ from kio.index import load_response_schema
 from ottla.api.call import Call
 from ottla.api.registry import load_all
 from ottla.errors import Code, KafkaError
-from ottla.metadata.image import Image
-from ottla.metadata.state import PartitionState
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import PartitionState
 from ottla.wire.batch import iterate
 from ottla.wire.records import Record, encode
 from sim.disk import Crash

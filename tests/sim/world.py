@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import ClassVar
 
-from ottla.metadata.image import Image
-from ottla.metadata.state import PartitionState
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import PartitionState
 from sim.disk import Crash
 from sim.faults import Faults
 from sim.invariants import Broken, Referee

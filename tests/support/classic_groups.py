@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.errors import Code
-from ottla.group.classic import ClassicGroup, Rules
-from ottla.group.classic_member import Join, Joined, Leave, Left, Sync, Synced
-from ottla.group.effects import Effects, Record, Reply, Wake, Write
+from ottla.group.classic.group import ClassicGroup, Rules
+from ottla.group.classic.member import Join, Joined, Leave, Left, Sync, Synced
+from ottla.group.contract.effects import Effects, Record, Reply, Wake, Write
 
 __all__ = ["Stage", "subscription"]
 

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ottla.errors import Code, KafkaError
-from ottla.group.classic import ClassicGroup, Rules
-from ottla.group.consumer_group import ConsumerGroup, ConsumerRules, Terms
-from ottla.group.consumer_heartbeat import Heartbeat, HeartbeatAnswer, check, heartbeat
-from ottla.group.consumer_joining import group_for
-from ottla.group.consumer_member import Partitions
-from ottla.group.consumer_records import decode
-from ottla.group.consumer_state import GroupState
-from ottla.group.effects import Effects, Record, Reply, Wake, Write
-from ottla.group.regex_topics import TopicExpressions
-from ottla.metadata.image import Image
-from ottla.metadata.state import PartitionState, Topic
+from ottla.group.classic.group import ClassicGroup, Rules
+from ottla.group.consumer.group import ConsumerGroup, ConsumerRules, Terms
+from ottla.group.consumer.heartbeat import Heartbeat, HeartbeatAnswer, check, heartbeat
+from ottla.group.consumer.joining import group_for
+from ottla.group.consumer.member import Partitions
+from ottla.group.consumer.records import decode
+from ottla.group.consumer.regex_topics import TopicExpressions
+from ottla.group.consumer.state import GroupState
+from ottla.group.contract.effects import Effects, Record, Reply, Wake, Write
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import PartitionState, Topic
 
 __all__ = ["Client", "LittleShard", "image_of", "topic_id"]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.metadata import commands as ask
-from ottla.metadata.commands import Context, NewTopic
-from ottla.metadata.controller import decide
-from ottla.metadata.features import SUPPORTED_FEATURES, initial_feature_records
-from ottla.metadata.image import Image
-from ottla.metadata.state import Listener, PartitionState
+from ottla.metadata.decisions import commands as ask
+from ottla.metadata.decisions.commands import Context, NewTopic
+from ottla.metadata.decisions.controller import decide
+from ottla.metadata.decisions.features import SUPPORTED_FEATURES, initial_feature_records
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import Listener, PartitionState
 
 CLUSTER = "cluster"
 

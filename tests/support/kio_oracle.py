@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import io
 import uuid
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -13,24 +14,34 @@ from kio.static.primitive import i32Timedelta, i64Timedelta
 from ottla.wire.schema import Field, Struct, struct_of
 
 RANGES = {"int8": 7, "int16": 15, "int32": 31, "int64": 62, "uint16": 16}
+LIMITS = {kind: (-(2**bits), 2**bits - 1) for kind, bits in (("int8", 7), ("int16", 15), ("int32", 31), ("int64", 63))}
+ALLOWED_MS = 10_000
+ROUGH_SHARE, LONG_SHARE = 0.7, 0.2
+LONG_TEXT = "x" * 40_000
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-def random_values(random: Random, struct: Struct) -> dict[str, Any]:
-    return {field.name: _value(random, field) for field in struct.fields}
+def random_values(random: Random, struct: Struct, *, known: Sequence[str] = ()) -> dict[str, Any]:
+    """With names that are `known` to the broker they are rough: numbers at their limits, those names, long texts.
+
+    kio has no objects for all such values: its dates and times end earlier.
+    """
+    return {field.name: _value(random, field, known) for field in struct.fields}
 
 
-def _value(random: Random, field: Field) -> Any:
+def _value(random: Random, field: Field, known: Sequence[str]) -> Any:
     if field.nullable and random.random() < 0.2:
         return None
     if field.is_array:
-        return [_one(random, field) for _ in range(random.randrange(4))]
-    return _one(random, field)
+        return [_one(random, field, known) for _ in range(random.randrange(4))]
+    return _one(random, field, known)
 
 
-def _one(random: Random, field: Field) -> Any:
+def _one(random: Random, field: Field, known: Sequence[str]) -> Any:
     if field.struct:
-        return random_values(random, field.struct)
+        return random_values(random, field.struct, known=known)
+    if known and random.random() < ROUGH_SHARE and (rough := _rough(random, field, known)) is not None:
+        return rough
     if field.name.endswith("error_code"):
         return random.randrange(90)  # kio knows only Kafka's own codes
     if field.kind in RANGES and "time" in field.name:
@@ -46,6 +57,19 @@ def _one(random: Random, field: Field) -> Any:
     if field.kind == "float64":
         return random.random()
     return random.randbytes(random.choice((0, 1, 130, 20_000)))
+
+
+def _rough(random: Random, field: Field, known: Sequence[str]) -> Any:
+    if field.kind in LIMITS:
+        low, high = LIMITS[field.kind]
+        if "time" in field.name and random.random() < 0.5:
+            return min(ALLOWED_MS, high)  # others are refused before anything else is looked at
+        return random.choice((low, max(low, -2), max(low, -1), 0, 1, high))
+    if field.kind == "string":
+        return LONG_TEXT if field.flexible and random.random() < LONG_SHARE else random.choice(known)
+    if field.kind == "float64":
+        return random.choice((float("nan"), float("inf"), -1.0, 0.0, 1e300))
+    return None
 
 
 def to_kio(entity: Any, values: dict[str, Any]) -> Any:

@@ -1,8 +1,8 @@
 """Logs and batches for tests of storage."""
 
-from ottla.storage.files import FileCache
-from ottla.storage.log import Log
-from ottla.storage.settings import LogSettings
+from ottla.storage.core.settings import LogSettings
+from ottla.storage.directories.files import FileCache
+from ottla.storage.log.log import Log
 from ottla.system import RealClock, RealDisk, System
 from ottla.wire.batch import Batch, iterate, parse
 from ottla.wire.markers import Marker, marker_batch

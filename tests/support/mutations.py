@@ -1,10 +1,11 @@
 """Requests of every API and version, made at random and then damaged; by a seed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from ottla.api.registry import load_all
 from ottla.wire.schema import request_struct
+from ottla.wire.writer import writer_of
 from support.frames import framed
 from support.kio_oracle import kio_bytes, random_values, request_entity
 from support.raw_requests import header
@@ -16,12 +17,17 @@ SAMPLES = 4
 CHANGES_MAX = 4
 
 
-def mutated_requests(random: Random) -> Iterator[bytes]:
-    """Without end; one in eight is left as it is."""
-    samples = [sample for each in every_version() for sample in samples_of(random, *each)]
+def mutated_requests(random: Random, known: Sequence[str]) -> Iterator[bytes]:
+    """Without end. Half of them are rough, of which one in two is left as it is; of the others one in eight.
+
+    `known`: names of topics and groups that exist.
+    """
+    versions = every_version()
+    samples = [sample for each in versions for sample in samples_of(random, *each)]
     while True:
-        data = bytearray(random.choice(samples))
-        if random.randrange(8):
+        is_rough = random.random() < 0.5
+        data = bytearray(rough_request(random, *random.choice(versions), known) if is_rough else random.choice(samples))
+        if random.randrange(2 if is_rough else 8):
             for _ in range(random.randrange(1, CHANGES_MAX + 1)):
                 mutate(data, random)
         yield framed(bytes(data))
@@ -36,6 +42,14 @@ def samples_of(random: Random, key: int, version: int) -> list[bytes]:
     struct, entity = request_struct(key, version), request_entity(key, version)
     head = header(key, version) + (b"\0" if struct.flexible else b"")
     return [head + kio_bytes(entity, random_values(random, struct)) for _ in range(SAMPLES)]
+
+
+def rough_request(random: Random, key: int, version: int, known: Sequence[str]) -> bytes:
+    """Well formed, with values that no client sends."""
+    struct = request_struct(key, version)
+    parts = [header(key, version) + (b"\0" if struct.flexible else b"")]
+    writer_of(struct)(parts, random_values(random, struct, known=known))
+    return b"".join(parts)
 
 
 def mutate(data: bytearray, random: Random) -> None:

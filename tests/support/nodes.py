@@ -8,12 +8,12 @@ from pathlib import Path
 from uuid import UUID
 
 from ottla.config import configure
-from ottla.metadata.commands import CreateTopics, NewTopic
-from ottla.metadata.image import Image
+from ottla.metadata.decisions.commands import CreateTopics, NewTopic
+from ottla.metadata.model.image import Image
 from ottla.node import Node
 from ottla.node.brokering import BrokerPart
 from ottla.node.coordinating import Coordinators
-from ottla.storage.worker import InlineWorker
+from ottla.storage.workers.worker import InlineWorker
 from ottla.system import System
 from support.ports import free_port
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
-from ottla.raft.core import NotLeader, RaftConfig
+from ottla.raft.core.messages import Entry, EntryKind, Member, Message, Snapshot, Voter
+from ottla.raft.core.raft import NotLeader, RaftConfig
 from ottla.raft.driver import RaftDriver, SnapshotLimits
-from ottla.raft.messages import Entry, EntryKind, Member, Message, Snapshot, Voter
 from ottla.raft.store import RaftStore
 from ottla.system import System
 

@@ -4,7 +4,7 @@ import struct
 
 from support.frames import framed
 
-__all__ = ["fetch", "header", "list_offsets", "metadata", "text"]
+__all__ = ["compact", "fetch", "fetch_in_session", "header", "list_offsets", "metadata", "text", "uvarint"]
 
 
 def header(key: int, version: int, *, correlation_id: int = 1) -> bytes:
@@ -17,10 +17,30 @@ def text(value: str) -> bytes:
     return struct.pack(">h", len(data)) + data
 
 
+def uvarint(value: int) -> bytes:
+    made = bytearray()
+    while value > 0x7F:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*made, value])
+
+
+def compact(data: bytes) -> bytes:
+    """A string or bytes of a flexible version."""
+    return uvarint(len(data) + 1) + data
+
+
 def fetch(topic: str, *, wait_ms: int, bytes_min: int, bytes_max: int, partitions: int = 1) -> bytes:
     parts = b"".join(struct.pack(">iqi", index, 0, bytes_max) for index in range(partitions))
     body = struct.pack(">iiiibi", -1, wait_ms, bytes_min, bytes_max, 0, 1) + text(topic)
     return framed(header(1, 4) + body + struct.pack(">i", partitions) + parts)
+
+
+def fetch_in_session(topic: str, partitions: range, *, session_id: int, epoch: int) -> bytes:
+    """Version 7: the answer has a session's id behind its correlation id, throttle time and error code."""
+    parts = b"".join(struct.pack(">iqqi", index, 0, -1, 1) for index in partitions)
+    topics = struct.pack(">i", 1) + text(topic) + struct.pack(">i", len(partitions)) + parts if partitions else bytes(4)
+    return framed(header(1, 7) + struct.pack(">iiiibii", -1, 0, 0, 1, 0, session_id, epoch) + topics + bytes(4))
 
 
 def list_offsets(topic: str, *, partitions: int, timestamp: int = -1) -> bytes:

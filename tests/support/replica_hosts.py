@@ -12,29 +12,29 @@ from random import Random
 from typing import Any
 
 from ottla.config import configure
-from ottla.metadata.commands import Command, Context, CreateTopics, NewTopic
-from ottla.metadata.controller import decide
-from ottla.metadata.features import SUPPORTED_FEATURES, initial_feature_records
-from ottla.metadata.image import Image
-from ottla.metadata.records import (
+from ottla.metadata.decisions.commands import Command, Context, CreateTopics, NewTopic
+from ottla.metadata.decisions.controller import decide
+from ottla.metadata.decisions.features import SUPPORTED_FEATURES, initial_feature_records
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.records import (
     Record,
     broker_change_record,
     broker_record,
     config_record,
     partition_change_record,
 )
-from ottla.metadata.state import Broker, Listener, PartitionState, ResourceType
+from ottla.metadata.model.state import Broker, Listener, PartitionState, ResourceType
 from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
 from ottla.replica.settings import LiveSettings
 from ottla.rpc import replication
 from ottla.rpc.channels import Channels
 from ottla.rpc.server import RpcServer
-from ottla.storage import names
-from ottla.storage.directories import LogDirectories
-from ottla.storage.directory import claim_all
-from ottla.storage.files import FileCache
-from ottla.storage.worker import ProcessWorker
+from ottla.storage.core import names
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.directory import claim_all
+from ottla.storage.directories.files import FileCache
+from ottla.storage.workers.worker import ProcessWorker
 from ottla.system import System
 from support.logs import make_batch
 

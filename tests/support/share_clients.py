@@ -14,10 +14,10 @@ from kio.static.primitive import i32Timedelta
 from ottla.api.call import Call
 from ottla.api.registry import load_all
 from ottla.coordination.coordinator import Surroundings
-from ottla.metadata.features import SHARE_VERSION
-from ottla.metadata.image import Image
-from ottla.metadata.records import config_record, feature_record
-from ottla.metadata.state import ResourceType
+from ottla.metadata.decisions.features import SHARE_VERSION
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.records import config_record, feature_record
+from ottla.metadata.model.state import ResourceType
 from ottla.share.host import ShareHost
 from ottla.share.messages import ShareKey
 from support.frames import decode_response, encode_request

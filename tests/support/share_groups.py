@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ottla.errors import KafkaError
-from ottla.group.consumer_member import Partitions
-from ottla.group.effects import Record
-from ottla.group.entries import Entry
-from ottla.group.share_group import ShareGroup, ShareRules, ShareTerms
-from ottla.group.share_heartbeat import ShareHeartbeat, ShareHeartbeatAnswer, check, group_for, heartbeat
-from ottla.group.share_records import STATES, decode, encode
-from ottla.group.share_state import ShareGroupState
-from ottla.group.share_states import beginning, begun, lacking
+from ottla.group.consumer.member import Partitions
+from ottla.group.contract.effects import Record
+from ottla.group.heartbeats.entries import Entry
+from ottla.group.share.group import ShareGroup, ShareRules, ShareTerms
+from ottla.group.share.heartbeat import ShareHeartbeat, ShareHeartbeatAnswer, check, group_for, heartbeat
+from ottla.group.share.records import STATES, decode, encode
+from ottla.group.share.state import ShareGroupState
+from ottla.group.share.states import beginning, begun, lacking
 from support.consumer_groups import GROUP, LittleShard
 
 __all__ = ["ShareClient", "ShareShard"]

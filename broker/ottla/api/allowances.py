@@ -6,9 +6,9 @@ Without any quota this costs a request one look at `any_for_clients`.
 from collections.abc import Callable
 from typing import Any, Final
 
-from ottla.metadata.changes import Changes
-from ottla.metadata.client_quotas import IP
-from ottla.metadata.image import Image
+from ottla.metadata.decisions.client_quotas import IP
+from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.image import Image
 from ottla.security.quota_limits import client_limit, connection_limit
 from ottla.security.rates import SampledRate, TokenBucket
 from ottla.system import Clock

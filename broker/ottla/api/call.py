@@ -1,10 +1,11 @@
 """What a handler gets besides the request: the call, and the services of the node it runs in."""
 
+import asyncio
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.errors import KafkaError
 from ottla.system import Part
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
     from ottla.api.fetch_sessions import FetchSessions
     from ottla.api.producer_ids import ProducerIds
     from ottla.api.registry import Api
+    from ottla.api.slices import Pace, Turn
     from ottla.config import BrokerConfig
     from ottla.group.coordinator import GroupCoordinator
-    from ottla.metadata.active import Controller
-    from ottla.metadata.feed import MetadataFeed
-    from ottla.metadata.image import Image
+    from ottla.metadata.model.image import Image
+    from ottla.metadata.runtime.active import Controller
+    from ottla.metadata.runtime.feed import MetadataFeed
     from ottla.raft.driver import QuorumState
     from ottla.raft.voter_changes import VoterAdministration
     from ottla.replica.host import ReplicaHost
@@ -31,12 +33,20 @@ if TYPE_CHECKING:
     from ottla.txn.marking import MarkerWriter
     from ottla.txn.verifying import Verifier
 
-__all__ = ["Answer", "Call", "Deferred", "Services"]
+__all__ = ["Answer", "AnswerBytes", "Call", "Deferred", "Services"]
 
 Answer = list[Part] | None
 """The parts of a response frame, some perhaps to be read when they are sent; None when the protocol wants no answer."""
 
 RESPONSE_HEADER = struct.Struct(">ii")
+
+
+class AnswerBytes(Protocol):
+    """Memory of answers, those that are being made among them."""
+
+    def change(self, by_bytes: int) -> None: ...
+    async def until_plenty(self) -> None:
+        """Until clients have taken most of what was made for them, or it took too long."""
 
 
 @dataclass(slots=True)
@@ -63,6 +73,15 @@ class Services:
     verifier: "Verifier"
     markers: "MarkerWriter"
     shares: "ShareHost"
+    answers: AnswerBytes
+    pace: "Pace"
+    """Of all that work in slices."""
+    long_work: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the one that works in slices (see `slices.Turn`)."""
+    long_commands: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the one whose large request waits for the controller."""
+    long_appends: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the one that produces very many batches at once."""
 
     @property
     def image(self) -> "Image":
@@ -118,15 +137,19 @@ class Call:
         "api",
         "client_id",
         "correlation_id",
+        "counted_bytes",
         "farewells",
         "host",
         "is_large",
+        "is_under_way",
         "kept_bytes",
         "listener",
+        "made_bytes",
         "node",
         "request_bytes",
         "spent_s",
         "throttle_ms",
+        "turn",
         "version",
     )
 
@@ -157,8 +180,28 @@ class Call:
         self.throttle_ms = 0
         self.is_large = False
         """More elements than are handled at once: the handler has to work in slices."""
+        self.turn: Turn | None = None
+        """Of a large request, already taken, or of a long one; the handler may give it back before its end."""
+        self.is_under_way = False
+        """It had a slice."""
+        self.made_bytes = 0
+        """Of the answer, by a handler that works in slices."""
+        self.counted_bytes = 0
+        """Of these, in the memory of answers."""
         self.kept_bytes = 0
         """Of the request, that the handler copied to have them until the answer: counted until then."""
+
+    def forget_made(self) -> None:
+        """What was made of the answer is gone, or somebody else counts it from now on."""
+        if self.counted_bytes:
+            self.node.answers.change(-self.counted_bytes)
+        self.made_bytes = self.counted_bytes = 0
+
+    def close(self) -> None:
+        """The handler is through: give back what it worked with."""
+        self.forget_made()
+        if self.turn is not None:
+            self.turn.give_back()
 
     def reply(self, **fields: Any) -> Answer:
         """The response in this call's version from keyword fields, as wire.writer describes."""

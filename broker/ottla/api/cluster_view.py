@@ -2,8 +2,8 @@
 
 from ottla.api.call import Call
 from ottla.errors import Code
-from ottla.metadata.image import Image
-from ottla.metadata.state import PartitionState, Topic
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import PartitionState, Topic
 from ottla.wire.metadata_response import BrokerEndpoint, PartitionLine, encode_partitions
 
 __all__ = ["INTERNAL_TOPICS", "PartitionCache", "brokers_on", "controller_id", "partition_line"]

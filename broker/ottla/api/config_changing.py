@@ -5,8 +5,8 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import AlterConfigs, IncrementalAlterConfigs, Outcome
-from ottla.metadata.state import ConfigResource, ResourceType
+from ottla.metadata.decisions.commands import AlterConfigs, IncrementalAlterConfigs, Outcome
+from ottla.metadata.model.state import ConfigResource, ResourceType
 
 __all__ = ["answer"]
 

@@ -93,6 +93,9 @@ class FetchSessions:
         self._partitions -= len(session.wanted)
         session.change(wanted, forgotten)
         self._partitions += len(session.wanted)
+        if self._partitions > PARTITIONS_MAX:
+            self._forget(session_id)
+            raise KafkaError(Code.fetch_session_id_not_found)  # the client names all its partitions again
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         session.incremental = True
         session.used_at = now

@@ -4,21 +4,21 @@ Records are only located here; the connection reads them when the client takes t
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypedDict
 
 from ottla.api.call import Answer, Deferred
 from ottla.api.fetch_sessions import Wanted
-from ottla.api.slices import paced
+from ottla.api.slices import Pace, Turn, sliced
 from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
 from ottla.replica.nearest import LEADER, nearest
 from ottla.replica.partition import Partition
-from ottla.storage.log import Located
+from ottla.storage.log.log import Located
 from ottla.wire.fetch_response import Fetched
 
-__all__ = ["DelayedFetch", "Plan", "Reading"]
+__all__ = ["DelayedFetch", "DelayedLargeFetch", "Plan", "Reading"]
 
 
 class Span(TypedDict):
@@ -53,6 +53,7 @@ class Plan:
         size_bytes_max: int,
         read_committed: bool,
         replicas: ReplicaHost,
+        pace: Pace,
         from_leader_only: bool = False,
         rack: str = "",
     ) -> None:
@@ -63,13 +64,16 @@ class Plan:
         self._size_bytes_max = size_bytes_max
         self._read_committed = read_committed
         self._replicas = replicas
+        self.pace = pace
         self._from_leader_only = from_leader_only
         self._rack = rack
 
     @property
     def partitions(self) -> list[Partition]:
-        found = (self._replicas.find(wanted.topic, wanted.index) for wanted in self.wanted)
-        return [partition for partition in found if partition is not None]
+        return [partition for wanted in self.wanted if (partition := self.find(wanted)) is not None]
+
+    def find(self, wanted: Wanted) -> Partition | None:
+        return self._replicas.find(wanted.topic, wanted.index)
 
     def read(self) -> Reading:
         self.saw_undecided = False
@@ -88,8 +92,9 @@ class Plan:
 
     async def read_in_slices(self) -> Reading:
         """For many partitions: others are served in between."""
+        self.saw_undecided = False
         reading = Reading()
-        async for wanted in paced(self.wanted):
+        async for wanted in sliced(self.wanted, self.pace):
             fetched = self._read_one(wanted, reading)
             if reading.cold:
                 reading.cold = False
@@ -233,3 +238,94 @@ class DelayedFetch(Deferred):
     async def _read_cold(self) -> None:
         self._reading = await self._plan.read_cold()
         self.finish()
+
+
+class DelayedLargeFetch(Deferred):
+    """The same for more partitions than one turn of the loop bears.
+
+    They are watched, read and answered in slices, one such fetch after the other; nobody waits for new records while it
+    is his turn. Appends during a reading count for the next one: its slice may have been over. `first` is what was read
+    before any partition was watched.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        first: Reading,
+        answer: Callable[[Reading], Awaitable[Answer]],
+        *,
+        lock: asyncio.Lock,
+        size_bytes_min: int,
+        wait_ms: int,
+    ) -> None:
+        super().__init__()
+        self._plan = plan
+        self._first: Reading | None = first
+        self._answer = answer
+        self._lock = lock
+        self._size_bytes_min = size_bytes_min
+        self._appended_bytes = 0
+        self._changed = asyncio.Event()
+        self._made: Answer = None
+        self._error: Exception | None = None
+        self._partitions: list[Partition] = []
+        self._time_is_up = False
+        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._end_of_time)
+        self._task = asyncio.ensure_future(self._run())
+
+    def moved(self, partition: Partition, appended_bytes: int) -> None:
+        self._appended_bytes += appended_bytes
+        self._changed.set()
+
+    def make(self) -> Answer:
+        if self._error is not None:
+            raise self._error
+        return self._made
+
+    def close(self) -> None:
+        self._timer.cancel()
+        if not self._task.done():
+            self._task.cancel()
+        for partition in self._partitions:
+            partition.watchers.pop(self, None)
+
+    def _end_of_time(self) -> None:
+        self._time_is_up = True
+        self._changed.set()
+
+    async def _run(self) -> None:
+        try:
+            await self._watch()
+            while not await self._read():
+                await self._changed.wait()
+                self._changed.clear()
+        except Exception as error:
+            self._error = error
+        asyncio.get_running_loop().call_soon(self.finish)  # which would cancel this task
+
+    async def _watch(self) -> None:
+        """What came since the first reading counts as much as is missing: it is worth another one."""
+        first, self._first = self._first, None
+        assert first is not None
+        async for wanted, fetched in sliced(first.answers, self._plan.pace):
+            partition = self._plan.find(wanted)
+            if partition is not None:
+                self._partitions.append(partition)
+                partition.watchers[self] = None
+                if partition.high_watermark != fetched.high_watermark:
+                    self._appended_bytes = self._size_bytes_min
+
+    async def _read(self) -> bool:
+        """Whether that was the last reading."""
+        missing_bytes = self._size_bytes_min - self._plan.last_size_bytes
+        enough = self._appended_bytes >= missing_bytes or self._plan.saw_undecided
+        if not enough and not self._time_is_up:
+            return False
+        self._appended_bytes = 0
+        async with Turn(self._lock):
+            time_is_up = self._time_is_up
+            reading = await self._plan.read_in_slices()
+            is_last = time_is_up or reading.is_final or reading.size_bytes >= self._size_bytes_min
+            if is_last:
+                self._made = await self._answer(reading)
+        return is_last

@@ -1,26 +1,73 @@
-"""What the descriptions of groups that live by heartbeats have in common (69, 77)."""
+"""What the descriptions of groups have in common (15, 69, 77)."""
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from ottla.api.call import Call
+from ottla.api.slices import encoded, encoded_or_refused, paced, until_committed
 from ottla.errors import Code, KafkaError
-from ottla.group.heartbeat_group import HeartbeatGroup
+from ottla.group.consumer.member import Partitions
+from ottla.group.heartbeats.entries import by_topic
+from ottla.group.heartbeats.group import HeartbeatGroup
+from ottla.group.shard import Shard
+from ottla.metadata.model.image import Image
+from ottla.wire.writer import EncodedArray
 
-__all__ = ["described_group"]
+__all__ = ["described_groups", "described_members", "topics_with_names"]
 
+MEMBERS_AT_ONCE_MAX = 200
+
+Each = TypeVar("Each")
 Kind = TypeVar("Kind", bound=HeartbeatGroup[Any])
 
 
-async def described_group(
-    group_id: str, kind: type[Kind], describe: Callable[[Kind, Call], dict[str, Any]], call: Call
-) -> dict[str, Any]:
-    """One line of the answer, told when it is committed. KafkaError when there is no such group of this kind."""
+async def described_groups(
+    group_ids: Sequence[str],
+    kind: type[Kind],
+    describe: Callable[[Kind], dict[str, Any]],
+    member: Callable[[Kind, Any], dict[str, Any]],
+    check: Callable[[str], None],
+    call: Call,
+) -> EncodedArray:
+    """The lines of the answer, each told when it is committed. In slices: a group may have very many members."""
+
+    async def line(group_id: str) -> dict[str, Any]:
+        check(group_id)
+        shard, group = _find(group_id, kind, call)
+        made = partial(member, group)
+        described = {**describe(group), "members": await described_members(group.log.members.values(), made, call)}
+        await until_committed(shard, group.written, call)
+        return described
+
+    return await encoded_or_refused(call, ("groups",), group_ids, line, refused=_refused, key=str)
+
+
+async def described_members(
+    members: Collection[Each], describe: Callable[[Each], dict[str, Any]], call: Call
+) -> EncodedArray | list[dict[str, Any]]:
+    """Those of a group of common size are of one moment; many are told in slices."""
+    if len(members) <= MEMBERS_AT_ONCE_MAX:
+        return [describe(one) for one in members]
+    return await encoded(call, ("groups", "members"), (describe(one) async for one in paced(list(members), call)))
+
+
+def _find(group_id: str, kind: type[Kind], call: Call) -> tuple[Shard, Kind]:
+    """KafkaError when there is no such group of this kind."""
     shard = call.node.groups.shard_of(group_id)
     group = shard.groups.get(group_id)
     if not isinstance(group, kind):
         is_not = "not found" if group is None else f"is not a {kind.type} group"
         raise KafkaError(Code.group_id_not_found, f"Group {group_id} {is_not}.")
-    described = describe(group, call)
-    await shard.until_committed(group.written)
-    return described
+    return shard, group
+
+
+def _refused(group_id: str, error: KafkaError) -> dict[str, Any]:
+    return {"group_id": group_id, "error_code": error.code, "error_message": error.message}
+
+
+def topics_with_names(partitions: Partitions, image: Image) -> list[dict[str, Any]]:
+    """Topics that are gone are left out."""
+    found = ((line, image.topics_by_id.get(uuid.UUID(bytes=line["topic_id"]))) for line in by_topic(partitions))
+    return [line | {"topic_name": topic.name} for line, topic in found if topic is not None]

@@ -5,11 +5,13 @@ leader (KIP-951) · v11 TRANSACTION_ABORTABLE · v12 transactions without AddPar
 (KIP-516). Versions 0-2 are advertised, because older librdkafka otherwise falls back to old formats, and never served.
 """
 
+from collections.abc import Awaitable
 from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.cluster_view import INTERNAL_TOPICS
-from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.registry import MANY_ELEMENTS_MAX, UNLIMITED, api
+from ottla.api.slices import sliced
 from ottla.api.uncommitted import ACKS_ALL, Uncommitted, refuse
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
@@ -19,17 +21,42 @@ from ottla.wire.batch import Batch
 from ottla.wire.produce_response import Outcome
 
 ABORTABLE_SINCE, ADDS_SINCE = 11, 12
+INLINE_MAX = 1_000  # elements: about 20 ms
 ACKS = (ACKS_ALL, 0, 1)
 ADMIN_CLIENT = "__admin_client"  # by this client id Kafka knows tools that may write to internal topics
 
 
-@api(key=0, versions=(3, 13), advertised_from=0, pipelined=True, elements_max=MANY_ELEMENTS_MAX)
-def produce(request: Any, call: Call) -> Answer | Deferred:
+@api(
+    key=0,
+    versions=(3, 13),
+    advertised_from=0,
+    pipelined=True,
+    elements_max=MANY_ELEMENTS_MAX,
+    bytes_max=UNLIMITED,
+    inline_max=INLINE_MAX,
+)
+def produce(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
+    if call.is_large:
+        return _produce_in_slices(request, call)
     uncommitted = Uncommitted(request, call)
     for topic in request.topic_data:
-        name = topic.topic_id or bytes(16) if call.version >= 13 else topic.name
+        name = _name(topic, call)
         uncommitted.topics.append((name, [_outcome(name, data, uncommitted) for data in topic.partition_data]))
     return uncommitted.make() if uncommitted.is_complete() else uncommitted
+
+
+async def _produce_in_slices(request: Any, call: Call) -> Answer | Deferred:
+    """Very many batches: others are served in between. No later request of this connection overtakes them."""
+    uncommitted = Uncommitted(request, call)
+    with uncommitted.gathering():
+        for topic in request.topic_data:
+            name, parts = _name(topic, call), sliced(topic.partition_data, call.node.pace)
+            uncommitted.topics.append((name, [_outcome(name, data, uncommitted) async for data in parts]))
+    return uncommitted.make() if uncommitted.is_complete() else uncommitted
+
+
+def _name(topic: Any, call: Call) -> str | bytes:
+    return topic.topic_id or bytes(16) if call.version >= 13 else topic.name
 
 
 def _outcome(name: str | bytes, data: Any, uncommitted: Uncommitted) -> Outcome:

@@ -5,32 +5,37 @@ v12 flexible, diverging epoch (KIP-595) · v13 topic ids (KIP-516) · v15 replic
 (KIP-951) · v17 replica directory (KIP-853) · v18 replica's high watermark (KIP-1166).
 """
 
-import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.fetch_sessions import FINAL_EPOCH, Session, Wanted
-from ottla.api.fetching import DelayedFetch, Plan, Reading
+from ottla.api.fetching import DelayedFetch, DelayedLargeFetch, Plan, Reading
 from ottla.api.registry import api
-from ottla.api.slices import paced
+from ottla.api.slices import Turn, sliced
 from ottla.errors import Code, KafkaError
 from ottla.replica.nearest import RACK_AWARE
 from ottla.wire.fetch_response import Fetched, encode
 
 READ_COMMITTED = 1
 FOLLOWERS_SINCE = 11
-LARGE_WAIT_SECONDS_MAX = 0.5
+PARTITIONS_AT_ONCE_MAX = 2_000  # 4 µs each
+
+Topics = dict[str | bytes, list[Fetched]]
 
 
 @api(key=1, versions=(4, 18), elements_max=None)
-def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
+def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
     if call.is_large:
         return _fetch_large(request, call)
+    wanted = [_wanted(topic, part, call) for topic in request.topics for part in topic.partitions]
     try:
-        session = _session(request, call)
+        session = _session(request, wanted, call)
     except KafkaError as error:
-        return call.frame(encode(call.version, error_code=error.code, session_id=0, topics=()))
+        return _no_session(error, call)
+    if len(session.wanted) > PARTITIONS_AT_ONCE_MAX:
+        return _fetch_in_slices(session, request, call)
     plan = _plan(list(session.wanted.values()), request, call)
     reading = plan.read()
     if reading.cold:
@@ -42,26 +47,50 @@ def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
     )
 
 
+async def _fetch_large(request: Any, call: Call) -> Answer | Deferred:
+    wanted = [
+        _wanted(topic, part, call)
+        async for topic in sliced(request.topics, call.node.pace)
+        for part in topic.partitions
+    ]
+    try:
+        session = _session(request, wanted, call)
+    except KafkaError as error:
+        return _no_session(error, call)
+    return await _fetch_in_slices(session, request, call)
+
+
+async def _fetch_in_slices(session: Session, request: Any, call: Call) -> Answer | Deferred:
+    """Of more partitions than one turn of the loop bears, named by this request or by those before it."""
+    plan = _plan(list(session.wanted.values()), request, call)
+    async with call.turn or Turn(call.node.long_work):
+        reading = await plan.read_in_slices()
+        if reading.is_final or reading.size_bytes >= request.min_bytes or request.max_wait <= 0:
+            return await _answer_in_slices(session, reading, call)
+    return DelayedLargeFetch(
+        plan,
+        reading,
+        lambda found: _answer_in_slices(session, found, call),
+        lock=call.node.long_work,
+        size_bytes_min=request.min_bytes,
+        wait_ms=request.max_wait,
+    )
+
+
+def _no_session(error: KafkaError, call: Call) -> Answer:
+    return call.frame(encode(call.version, error_code=error.code, session_id=0, topics=()))
+
+
 def _plan(wanted: list[Wanted], request: Any, call: Call) -> Plan:
     return Plan(
         wanted=wanted,
         size_bytes_max=_size_bytes_max(request, call),
         read_committed=request.isolation_level == READ_COMMITTED,
         replicas=call.node.replicas,
+        pace=call.node.pace,
         from_leader_only=call.version < FOLLOWERS_SINCE,
         rack=_rack(request, call) if call.version >= FOLLOWERS_SINCE else "",
     )
-
-
-async def _fetch_large(request: Any, call: Call) -> Answer:
-    """In slices, without a session, and without watching the partitions: where nothing is new, it waits a while."""
-    uses_ids = call.version >= 13
-    wanted = [_wanted(topic, part, uses_ids) async for topic in paced(request.topics) for part in topic.partitions]
-    session = Session(0, uses_ids)
-    reading = await _plan(wanted, request, call).read_in_slices()
-    if not reading.is_final and reading.size_bytes < request.min_bytes and request.max_wait > 0:
-        await asyncio.sleep(min(request.max_wait / 1000, LARGE_WAIT_SECONDS_MAX))
-    return await call.node.system.threads.run(_answer, session, reading, call)
 
 
 def _size_bytes_max(request: Any, call: Call) -> int:
@@ -78,25 +107,28 @@ def _rack(request: Any, call: Call) -> str:
     return wanted if selector is not None and selector.rpartition(".")[2] == RACK_AWARE else ""
 
 
-def _session(request: Any, call: Call) -> Session:
-    uses_ids = call.version >= 13
+def _session(request: Any, wanted: list[Wanted], call: Call) -> Session:
     return call.node.fetch_sessions.begin(
         session_id=request.session_id if call.version >= 7 else 0,
         epoch=request.session_epoch if call.version >= 7 else FINAL_EPOCH,
-        wanted=[_wanted(topic, part, uses_ids) for topic in request.topics for part in topic.partitions],
+        wanted=wanted,
         forgotten=[
-            (topic.topic_id or bytes(16) if uses_ids else topic.topic, index)
+            (topic.topic_id or bytes(16) if _uses_ids(call) else topic.topic, index)
             for topic in request.forgotten_topics_data
             for index in topic.partitions
         ],
-        uses_ids=uses_ids,
+        uses_ids=_uses_ids(call),
         now=call.node.system.clock.monotonic(),
     )
 
 
-def _wanted(topic: Any, part: Any, uses_ids: bool) -> Wanted:
+def _uses_ids(call: Call) -> bool:
+    return call.version >= 13
+
+
+def _wanted(topic: Any, part: Any, call: Call) -> Wanted:
     return Wanted(
-        topic=topic.topic_id or bytes(16) if uses_ids else topic.topic,
+        topic=topic.topic_id or bytes(16) if _uses_ids(call) else topic.topic,
         index=part.partition,
         offset=part.fetch_offset,
         size_bytes_max=part.partition_max_bytes,
@@ -111,18 +143,37 @@ async def _read_cold(plan: Plan, session: Session, call: Call) -> Answer:
 
 def _answer(session: Session, reading: Reading, call: Call) -> Answer:
     """Everything in a full answer; in an incremental one only what is new to the client."""
-    if call.allowance is not None and (throttle_ms := _throttle_ms(reading, call)):
-        # As Kafka: what was read is left where it is, and asked for again when the time is over.
-        session_id = session.id if session.incremental else 0
-        body = encode(call.version, error_code=Code.none, session_id=session_id, topics=(), throttle_ms=throttle_ms)
-        return call.frame(body)
-    topics: dict[str | bytes, list[Fetched]] = {}
+    if throttled := _throttled(session, reading, call):
+        return throttled
+    topics: Topics = {}
     for wanted, fetched in reading.answers:
-        if not session.incremental or _is_news(wanted, fetched):
-            topics.setdefault(wanted.topic, []).append(fetched)
-            _note_told(session, wanted, fetched)
-    body = encode(call.version, error_code=Code.none, session_id=session.id, topics=list(topics.items()))
+        _add(topics, session, wanted, fetched)
+    return call.frame(encode(call.version, error_code=Code.none, session_id=session.id, topics=list(topics.items())))
+
+
+async def _answer_in_slices(session: Session, reading: Reading, call: Call) -> Answer:
+    if throttled := _throttled(session, reading, call):
+        return throttled
+    topics: Topics = {}
+    async for wanted, fetched in sliced(reading.answers, call.node.pace):
+        _add(topics, session, wanted, fetched)
+    made = partial(encode, call.version, error_code=Code.none, session_id=session.id, topics=list(topics.items()))
+    return call.frame(await call.node.system.threads.run(made))
+
+
+def _throttled(session: Session, reading: Reading, call: Call) -> Answer:
+    """As Kafka: what was read is left where it is, and asked for again when the time is over. None: not throttled."""
+    if call.allowance is None or not (throttle_ms := _throttle_ms(reading, call)):
+        return None
+    session_id = session.id if session.incremental else 0
+    body = encode(call.version, error_code=Code.none, session_id=session_id, topics=(), throttle_ms=throttle_ms)
     return call.frame(body)
+
+
+def _add(topics: Topics, session: Session, wanted: Wanted, fetched: Fetched) -> None:
+    if not session.incremental or _is_news(wanted, fetched):
+        topics.setdefault(wanted.topic, []).append(fetched)
+        _note_told(session, wanted, fetched)
 
 
 def _throttle_ms(reading: Reading, call: Call) -> int:

@@ -12,7 +12,7 @@ from ottla.api.partition_results import at_once
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
-from ottla.storage.log import TimestampOffset
+from ottla.storage.log.log import TimestampOffset
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 READ_COMMITTED = 1

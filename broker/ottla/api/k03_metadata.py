@@ -11,11 +11,11 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import INTERNAL_TOPICS, brokers_on, controller_id
 from ottla.api.registry import api
-from ottla.api.slices import paced
+from ottla.api.slices import AnswerTooLarge, grow, paced
 from ottla.api.topic_making import auto_create, is_legal_name
 from ottla.errors import Code
-from ottla.metadata.image import Image
-from ottla.metadata.state import Topic
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import Topic
 from ottla.wire.metadata_response import MetadataHead, encode_topic, response
 
 NO_ID = bytes(16)
@@ -28,13 +28,17 @@ def metadata(request: Any, call: Call) -> Answer | Awaitable[Answer]:
     missing = _missing(request, call)
     if missing:
         return _create_and_answer(missing, request, call)
-    if call.is_large or (_wants_everything(request, call) and len(call.node.image.topics) > TOPICS_AT_ONCE_MAX):
+    if _topics_count(request, call) > TOPICS_AT_ONCE_MAX:
         return _answer_in_slices(request, call)
     return _answer(request, call)
 
 
 def _wants_everything(request: Any, call: Call) -> bool:
     return request.topics is None or (call.version == 0 and not request.topics)
+
+
+def _topics_count(request: Any, call: Call) -> int:
+    return len(call.node.image.topics if _wants_everything(request, call) else request.topics)
 
 
 def _missing(request: Any, call: Call) -> list[str]:
@@ -65,10 +69,19 @@ def _answer(request: Any, call: Call) -> Answer:
 async def _answer_in_slices(request: Any, call: Call) -> Answer:
     image = call.node.image
     if _wants_everything(request, call):
-        topics = [_found(topic, image, call) async for topic in paced(image.topics.values())]
-    else:
-        topics = [_asked(asked, image, call) async for asked in paced(request.topics)]
+        topics = [_counted(_found(topic, image, call), call) async for topic in paced(image.topics.values(), call)]
+        return _reply(topics, image, call)
+    try:
+        topics = [_counted(_asked(asked, image, call), call) async for asked in paced(request.topics, call)]
+    except AnswerTooLarge as error:
+        call.forget_made()
+        topics = [_absent(call, error.code, asked.name, asked.topic_id) async for asked in paced(request.topics, call)]
     return _reply(topics, image, call)
+
+
+def _counted(line: bytes, call: Call) -> bytes:
+    grow(call, len(line))
+    return line
 
 
 def _reply(topics: list[bytes], image: Image, call: Call) -> Answer:

@@ -7,18 +7,20 @@ flexible · v9 member epochs of KIP-848.
 from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
-from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.registry import MANY_ELEMENTS_MAX, MOST_BYTES_MAX, api
 from ottla.errors import Code, KafkaError
 from ottla.group.committing import Commit, check_commit
-from ottla.group.effects import Record
-from ottla.group.offset_records import INT32, NO_EXPIRY, CommittedOffset, offset_key_head, offset_value
+from ottla.group.contract.effects import Record
+from ottla.group.offsets.records import INT32, NO_EXPIRY, CommittedOffset, offset_key_head, offset_value
 from ottla.wire.offset_commit import CommitRequest, PartitionCommit, encode, flexible_reader
+from ottla.wire.text_limits import is_too_long
 
 NONE, UNKNOWN, TOO_LARGE = (
     int(Code.none),
     int(Code.unknown_topic_or_partition),
     int(Code.offset_metadata_too_large),
 )
+INT64_MAX = 2**63 - 1
 Results = list[tuple[str, list[tuple[int, int]]]]
 
 
@@ -28,9 +30,12 @@ Results = list[tuple[str, list[tuple[int, int]]]]
     readers={8: flexible_reader, 9: flexible_reader},
     pipelined=True,
     elements_max=MANY_ELEMENTS_MAX,
+    bytes_max=MOST_BYTES_MAX,
 )
 def offset_commit(request: Any, call: Call) -> Answer | Deferred:
     asked = request if isinstance(request, CommitRequest) else _plain(request)
+    if is_too_long(asked.group_id):
+        return _reply(call, _all_fine(asked), Code.invalid_group_id)
     entries, records, results = _sorted_out(asked, call)
     if not entries:
         return _reply(call, results, Code.none)
@@ -77,19 +82,23 @@ def _partition(one: Any) -> PartitionCommit:
     return one.partition_index, one.committed_offset, one.committed_leader_epoch, one.committed_metadata
 
 
+def _all_fine(request: CommitRequest) -> Results:
+    return [(name, [(one[0], NONE) for one in partitions]) for name, partitions in request.topics]
+
+
 def _sorted_out(
     request: CommitRequest, call: Call
 ) -> tuple[list[tuple[str, int, CommittedOffset]], list[Record], Results]:
     """What can be committed, its records, and the code of every partition if all goes well."""
     topics, now_ms = call.node.image.topics, call.node.system.clock.wall_ms()
-    expires_ms = NO_EXPIRY if request.retention_time < 0 else now_ms + request.retention_time
+    expires_ms = NO_EXPIRY if request.retention_time < 0 else min(now_ms + request.retention_time, INT64_MAX)
     entries: list[tuple[str, int, CommittedOffset]] = []
     records: list[Record] = []
     results: Results = []
     for name, partitions in request.topics:
         known = topics.get(name)
         count = 0 if known is None else len(known.partitions)
-        head = offset_key_head(request.group_id, name)
+        head = offset_key_head(request.group_id, name) if count else b""
         lines: list[tuple[int, int]] = []
         for index, offset, leader_epoch, metadata in partitions:
             if not 0 <= index < count:

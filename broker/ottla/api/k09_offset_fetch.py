@@ -4,40 +4,62 @@ v2 all topics when null, an error for the whole · v5 leader epochs (KIP-320) ·
 (KIP-447) · v8 several groups at once (KIP-709) · v9 member epochs of KIP-848.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Hashable, Iterable
 from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.slices import encoded, encoded_or_refused, paced, until_committed
 from ottla.errors import Code, KafkaError
-from ottla.group.offset_records import CommittedOffset
-from ottla.group.offsets import GroupOffsets
+from ottla.group.offsets.committed import GroupOffsets
+from ottla.group.offsets.records import CommittedOffset
+from ottla.group.shard import Shard
+from ottla.wire.writer import EncodedArray
 
 NOTHING = GroupOffsets()
 SEVERAL_GROUPS_SINCE = 8
 
+Offsets = Iterable[tuple[int, CommittedOffset | None]]
+
 
 @api(key=9, versions=(1, 9), elements_max=MANY_ELEMENTS_MAX)
 async def offset_fetch(request: Any, call: Call) -> Answer:
+    """In slices, however small the request: a group may have very many offsets."""
     if call.version >= SEVERAL_GROUPS_SINCE:
-        stable = request.require_stable
-        return call.reply(groups=[await _group(group, call, stable=stable) for group in request.groups])
-    result = await _group(request, call, stable=getattr(request, "require_stable", False))
-    code = result["error_code"]
-    if code and call.version < 2:
-        result["topics"] = [_refused(topic, code) for topic in request.topics]
-    return call.reply(topics=result["topics"], error_code=code)
-
-
-async def _group(asked: Any, call: Call, *, stable: bool) -> dict[str, Any]:
+        return await _several(request, call)
+    stable = getattr(request, "require_stable", False)
     try:
-        topics = await _topics(asked, call, stable=stable)
+        return call.reply(topics=await _topics(request, call, ("topics",), stable=stable), error_code=Code.none)
     except KafkaError as error:
-        return {"group_id": asked.group_id, "topics": [], "error_code": error.code}
-    return {"group_id": asked.group_id, "topics": topics, "error_code": Code.none}
+        call.forget_made()
+        topics = [_refused(topic, error.code) for topic in request.topics] if call.version < 2 else []
+        return call.reply(topics=topics, error_code=error.code)
 
 
-async def _topics(asked: Any, call: Call, *, stable: bool) -> list[dict[str, Any]]:
+async def _several(request: Any, call: Call) -> Answer:
+    path = ("groups",)
+
+    async def line(asked: Any) -> dict[str, Any]:
+        topics = await _topics(asked, call, (*path, "topics"), stable=request.require_stable)
+        return {"group_id": asked.group_id, "topics": topics, "error_code": Code.none}
+
+    return call.reply(
+        groups=await encoded_or_refused(call, path, request.groups, line, refused=_refused_group, key=_key)
+    )
+
+
+def _key(asked: Any) -> Hashable:
+    """What makes two lines the same, where all topics are asked for."""
+    if asked.topics is not None:
+        return id(asked)
+    return asked.group_id, getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1)
+
+
+def _refused_group(asked: Any, error: KafkaError) -> dict[str, Any]:
+    return {"group_id": asked.group_id, "topics": [], "error_code": error.code}
+
+
+async def _topics(asked: Any, call: Call, path: tuple[str, ...], *, stable: bool) -> EncodedArray:
     """Read, and hand it out when it is committed: what was read may be newer than that.
 
     `stable`: an offset that an undecided transaction may replace is not told (KIP-447).
@@ -48,33 +70,33 @@ async def _topics(asked: Any, call: Call, *, stable: bool) -> list[dict[str, Any
         member_id, epoch = getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1)
         group.check_fetch(member_id=member_id, member_epoch=epoch)
     offsets = shard.offsets.get(asked.group_id, NOTHING)
-    if asked.topics is None:
-        lines = [_line(topic, list(partitions.items())) for topic, partitions in offsets.by_topic.items()]
-    else:
-        lines = [_line(t.name, [(i, offsets.get(t.name, i)) for i in t.partition_indexes]) for t in asked.topics]
-    if stable and shard.pending.has_group(asked.group_id):
-        lines = [
-            _stable(line, lambda topic, index: shard.pending.concerns(asked.group_id, topic, index)) for line in lines
-        ]
-    await shard.until_committed(offsets.written)
+    pending = shard if stable and shard.pending.has_group(asked.group_id) else None
+
+    async def topics() -> AsyncIterator[dict[str, Any]]:
+        async for name, partitions in paced(_wanted(asked, offsets), call):
+            found = (_told(asked.group_id, name, one, pending) async for one in paced(partitions, call))
+            yield {"name": name, "partitions": await encoded(call, (*path, "partitions"), found)}
+
+    lines = await encoded(call, path, topics())
+    await until_committed(shard, offsets.written, call)
     return lines
 
 
-def _stable(line: dict[str, Any], is_pending: Callable[[str, int], bool]) -> dict[str, Any]:
-    topic = line["name"]
-    return {
-        "name": topic,
-        "partitions": [
-            _partition(one["partition_index"], None, Code.unstable_offset_commit)
-            if is_pending(topic, one["partition_index"])
-            else one
-            for one in line["partitions"]
-        ],
-    }
+def _wanted(asked: Any, offsets: GroupOffsets) -> Iterable[tuple[str, Offsets]]:
+    """The lists are copies: others commit between two slices."""
+    if asked.topics is None:
+        for topic, partitions in list(offsets.by_topic.items()):
+            yield topic, list(partitions.items())
+    else:
+        for topic in asked.topics:
+            yield topic.name, ((index, offsets.get(topic.name, index)) for index in topic.partition_indexes)
 
 
-def _line(topic: str, partitions: list[tuple[int, CommittedOffset | None]]) -> dict[str, Any]:
-    return {"name": topic, "partitions": [_partition(index, committed) for index, committed in partitions]}
+def _told(group_id: str, topic: str, one: tuple[int, CommittedOffset | None], pending: Shard | None) -> dict[str, Any]:
+    index, committed = one
+    if pending is not None and pending.pending.concerns(group_id, topic, index):
+        return _partition(index, None, Code.unstable_offset_commit)
+    return _partition(index, committed)
 
 
 def _partition(index: int, committed: CommittedOffset | None, code: Code = Code.none) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
-from ottla.metadata.features import SHARE_VERSION
+from ottla.metadata.decisions.features import SHARE_VERSION
 from ottla.share.keys import is_key_text
 
 if TYPE_CHECKING:

@@ -8,14 +8,15 @@ import asyncio
 from typing import Any
 
 from ottla.api.call import Answer, Call
-from ottla.api.registry import api
+from ottla.api.registry import MOST_BYTES_MAX, api
 from ottla.errors import Code, KafkaError
-from ottla.group.classic_member import Join, Joined
+from ottla.group.classic.joining import check
+from ottla.group.classic.member import REASON_CHARACTERS_MAX, Join, Joined
 
 NULL_PROTOCOL_SINCE = 7
 
 
-@api(key=11, versions=(0, 9))
+@api(key=11, versions=(0, 9), bytes_max=MOST_BYTES_MAX)
 async def join_group(request: Any, call: Call) -> Answer:
     try:
         joined = await _join(request, call)
@@ -30,9 +31,11 @@ async def _join(request: Any, call: Call) -> Joined:
     shortest, longest = setting("group.min.session.timeout.ms"), setting("group.max.session.timeout.ms")
     if not shortest <= request.session_timeout <= longest:
         raise KafkaError(Code.invalid_session_timeout)
+    asked = _request(request, call)
+    check(asked)
+    call.node.groups.memory.take(sum(len(protocol.metadata) for protocol in request.protocols))
     answer: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
-    group = shard.group_to_join(request.group_id, is_new_member=not request.member_id)
-    shard.perform(group, group.join(_request(request, call), answer, shard.clock.monotonic()))
+    shard.join(request.group_id, asked, answer)
     return await answer
 
 
@@ -49,7 +52,7 @@ def _request(request: Any, call: Call) -> Join:
         protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
         needs_known_id=call.version >= 4,
         may_skip_assignment=call.version >= 9,
-        reason=request.reason,
+        reason=request.reason and request.reason[:REASON_CHARACTERS_MAX],
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
-from ottla.group.classic_member import Leave, Left
+from ottla.group.classic.member import REASON_CHARACTERS_MAX, Leave, Left
 
 SEVERAL_SINCE = 3
 
@@ -32,7 +32,11 @@ async def leave_group(request: Any, call: Call) -> Answer:
 def _members(request: Any, call: Call) -> list[Leave]:
     if call.version < SEVERAL_SINCE:
         return [Leave(request.member_id)]
-    return [Leave(one.member_id, one.group_instance_id, one.reason) for one in request.members]
+    return [Leave(one.member_id, one.group_instance_id, _short(one.reason)) for one in request.members]
+
+
+def _short(reason: str | None) -> str | None:
+    return reason and reason[:REASON_CHARACTERS_MAX]
 
 
 def _line(one: Leave, code: Code) -> dict[str, Any]:

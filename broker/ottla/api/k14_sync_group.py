@@ -7,14 +7,14 @@ import asyncio
 from typing import Any
 
 from ottla.api.call import Answer, Call
-from ottla.api.registry import api
+from ottla.api.registry import MOST_BYTES_MAX, api
 from ottla.errors import Code, KafkaError
-from ottla.group.classic_member import Sync, Synced
+from ottla.group.classic.member import Sync, Synced
 
 PROTOCOL_SINCE = 5
 
 
-@api(key=14, versions=(0, 5))
+@api(key=14, versions=(0, 5), bytes_max=MOST_BYTES_MAX)
 async def sync_group(request: Any, call: Call) -> Answer:
     if call.version >= PROTOCOL_SINCE and not (request.protocol_type and request.protocol_name):
         raise KafkaError(Code.inconsistent_group_protocol)
@@ -22,6 +22,7 @@ async def sync_group(request: Any, call: Call) -> Answer:
     group = shard.groups.get(request.group_id)
     if group is None:
         raise KafkaError(Code.unknown_member_id)
+    call.node.groups.memory.take(sum(len(one.assignment) for one in request.assignments))
     answer: asyncio.Future[Synced] = asyncio.get_running_loop().create_future()
     shard.perform(group, group.sync(_request(request), answer, shard.clock.monotonic()))
     synced = await answer

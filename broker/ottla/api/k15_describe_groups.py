@@ -7,27 +7,37 @@ a group that does not exist is Dead.
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.group_description import described_members
 from ottla.api.registry import api
+from ottla.api.slices import encoded_or_refused
 from ottla.errors import Code, KafkaError
-from ottla.group.classic import ClassicGroup
-from ottla.group.classic_member import Member
-from ottla.group.classic_states import State
+from ottla.group.classic.group import ClassicGroup
+from ottla.group.classic.member import Member
+from ottla.group.classic.states import State
 
 NOT_FOUND_SINCE = 6
 
 
 @api(key=15, versions=(0, 6))
-def describe_groups(request: Any, call: Call) -> Answer:
-    return call.reply(groups=[_group(group_id, call) for group_id in request.groups])
+async def describe_groups(request: Any, call: Call) -> Answer:
+    """In slices, however small the request: a group may have very many members."""
+
+    async def line(group_id: str) -> dict[str, Any]:
+        return await _group(group_id, call)
+
+    return call.reply(
+        groups=await encoded_or_refused(call, ("groups",), request.groups, line, refused=_refused, key=str)
+    )
 
 
-def _group(group_id: str, call: Call) -> dict[str, Any]:
-    try:
-        group = call.node.groups.shard_of(group_id).groups.get(group_id)
-    except KafkaError as error:
-        return {"group_id": group_id, "error_code": error.code}
+def _refused(group_id: str, error: KafkaError) -> dict[str, Any]:
+    return {"group_id": group_id, "error_code": error.code, "error_message": error.message}
+
+
+async def _group(group_id: str, call: Call) -> dict[str, Any]:
+    group = call.node.groups.shard_of(group_id).groups.get(group_id)
     if isinstance(group, ClassicGroup):
-        return _described(group)
+        return await _described(group, call)
     if call.version < NOT_FOUND_SINCE:
         return {"group_id": group_id, "error_code": Code.none, "group_state": State.DEAD.value}
     text = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
@@ -39,7 +49,7 @@ def _group(group_id: str, call: Call) -> dict[str, Any]:
     }
 
 
-def _described(group: ClassicGroup) -> dict[str, Any]:
+async def _described(group: ClassicGroup, call: Call) -> dict[str, Any]:
     """Subscriptions and assignments are told only when they fit together."""
     protocol = group.protocol_name if group.current is State.STABLE else None
     return {
@@ -48,7 +58,7 @@ def _described(group: ClassicGroup) -> dict[str, Any]:
         "group_state": group.state,
         "protocol_type": group.protocol_type,
         "protocol_data": protocol or "",
-        "members": [_member(member, protocol) for member in group.members.values()],
+        "members": await described_members(group.members.values(), lambda one: _member(one, protocol), call),
     }
 
 

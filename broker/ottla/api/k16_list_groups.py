@@ -4,23 +4,31 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.slices import encoded, paced
 from ottla.errors import Code
+from ottla.group.contract.group import Group
 
 
 @api(key=16, versions=(0, 5))
-def list_groups(request: Any, call: Call) -> Answer:
+async def list_groups(request: Any, call: Call) -> Answer:
+    """In slices, however small the request: a broker may keep very many groups."""
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    lines = [
-        {
-            "group_id": group.group_id,
-            "protocol_type": group.protocol_type,
-            "group_state": group.state,
-            "group_type": group.type,
-        }
-        for shard in call.node.groups.shards
-        for group in shard.groups.values()
-        if (not states or group.state.lower() in states) and (not types or group.type.lower() in types)
-    ]
+    known = [group for shard in call.node.groups.shards for group in shard.groups.values()]
     loading = any(shard.loading for shard in call.node.groups.shards)
-    return call.reply(error_code=Code.coordinator_load_in_progress if loading else Code.none, groups=lines)
+    lines = (
+        _line(group)
+        async for group in paced(known, call)
+        if (not states or group.state.lower() in states) and (not types or group.type.lower() in types)
+    )
+    groups = await encoded(call, ("groups",), lines)
+    return call.reply(error_code=Code.coordinator_load_in_progress if loading else Code.none, groups=groups)
+
+
+def _line(group: Group) -> dict[str, Any]:
+    return {
+        "group_id": group.group_id,
+        "protocol_type": group.protocol_type,
+        "group_state": group.state,
+        "group_type": group.type,
+    }

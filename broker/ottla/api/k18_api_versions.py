@@ -10,7 +10,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.registry import APIS, api
 from ottla.errors import Code
-from ottla.metadata.features import SUPPORTED_FEATURES
+from ottla.metadata.decisions.features import SUPPORTED_FEATURES
 
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

@@ -10,9 +10,10 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.slices import encoded, paced
 from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
-from ottla.metadata.commands import CreatedTopic, CreateTopics, NewTopic, Outcome
+from ottla.metadata.decisions.commands import CreatedTopic, CreateTopics, NewTopic, Outcome
 
 
 @api(key=19, versions=(2, 7), elements_max=MANY_ELEMENTS_MAX)
@@ -25,7 +26,9 @@ async def create_topics(request: Any, call: Call) -> Answer:
         outcomes = [Outcome(CreatedTopic(topic.name), error.code, error.message) for topic in topics]
     outcomes += [Outcome(CreatedTopic(topic.name), *OVER_QUOTA) for topic in refused]
     configs = {topic.name: {config.name: config.value for config in topic.configs} for topic in request.topics}
-    return call.reply(topics=[_line(outcome, configs.get(outcome.value.name, {}), call) for outcome in outcomes])
+    # In slices, however small the request: each topic is answered with dozens of settings.
+    lines = (_line(outcome, configs.get(outcome.value.name, {}), call) async for outcome in paced(outcomes, call))
+    return call.reply(topics=await encoded(call, ("topics",), lines))
 
 
 def _cost(call: Call) -> Callable[[NewTopic], int]:

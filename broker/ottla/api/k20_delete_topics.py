@@ -8,7 +8,7 @@ from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import DeleteTopics, Outcome, TopicRef
+from ottla.metadata.decisions.commands import DeleteTopics, Outcome, TopicRef
 
 NO_ID = uuid.UUID(int=0)
 

@@ -7,12 +7,12 @@ transaction need not be told before (KIP-890).
 from typing import Any
 
 from ottla.api.call import Answer, Call
-from ottla.api.registry import api
+from ottla.api.registry import MANY_BYTES_MAX, api
 from ottla.errors import Code, KafkaError
-from ottla.group.offset_records import CommittedOffset
-from ottla.group.pending_offsets import Pending
+from ottla.group.offsets.pending import Pending
+from ottla.group.offsets.records import CommittedOffset
 from ottla.group.shard import Shard
-from ottla.storage.verification import Ticket
+from ottla.storage.core.verification import Ticket
 from ottla.txn.verifying import Asked
 
 ADDS_SINCE, ABORTABLE_SINCE = 5, 4
@@ -23,7 +23,7 @@ ANSWERS = {
 }
 
 
-@api(key=28, versions=(0, 5))
+@api(key=28, versions=(0, 5), bytes_max=MANY_BYTES_MAX)
 async def txn_offset_commit(request: Any, call: Call) -> Answer:
     entries, own = _sorted_out(request, call)
     code = Code.none

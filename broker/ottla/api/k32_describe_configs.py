@@ -3,33 +3,47 @@
 v1 synonyms (KIP-226) · v3 type and documentation (KIP-569) · v4 flexible.
 """
 
+from collections.abc import Hashable
 from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
-from ottla.api.slices import encoded, paced
+from ottla.api.slices import encoded_or_refused
 from ottla.config import ConfigEntry
 from ottla.errors import Code, KafkaError
-from ottla.metadata.state import ResourceType
-from ottla.metadata.topic_names import check_topic_name
+from ottla.metadata.model.state import ResourceType
+from ottla.metadata.model.topic_names import check_topic_name
 
 
 @api(key=32, versions=(1, 4), elements_max=None)
 async def describe_configs(request: Any, call: Call) -> Answer:
     """In slices, however small the request: a resource has dozens of settings."""
-    results = (_result(resource, request, call) async for resource in paced(request.resources))
-    return call.reply(results=await encoded(call, ("results",), results))
+
+    async def line(resource: Any) -> dict[str, Any]:
+        return _result(resource, request, call)
+
+    results = await encoded_or_refused(call, ("results",), request.resources, line, refused=_refused, key=_key)
+    return call.reply(results=results)
+
+
+def _key(resource: Any) -> Hashable:
+    keys = resource.configuration_keys
+    return resource.resource_type, resource.resource_name, None if keys is None else frozenset(keys)
+
+
+def _refused(resource: Any, error: KafkaError) -> dict[str, Any]:
+    return _named(resource) | {"error_code": error.code, "error_message": error.message, "configs": []}
+
+
+def _named(resource: Any) -> dict[str, Any]:
+    return {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
 
 
 def _result(resource: Any, request: Any, call: Call) -> dict[str, Any]:
-    answer = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
-    try:
-        entries = _entries(resource.resource_type, resource.resource_name, call)
-    except KafkaError as error:
-        return answer | {"error_code": error.code, "error_message": error.message, "configs": []}
+    entries = _entries(resource.resource_type, resource.resource_name, call)
     keys = resource.configuration_keys
     chosen = [entry for entry in entries if keys is None or entry.name in keys]
-    return answer | {
+    return _named(resource) | {
         "error_code": Code.none,
         "error_message": None,
         "configs": [_config(entry, request) for entry in chosen],

@@ -5,7 +5,7 @@ from typing import Any
 from ottla.api import config_changing
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
-from ottla.metadata.commands import AlterConfigs
+from ottla.metadata.decisions.commands import AlterConfigs
 
 
 @api(key=33, versions=(0, 2), elements_max=MANY_ELEMENTS_MAX)

@@ -7,8 +7,9 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.slices import encoded, paced
 from ottla.errors import Code
-from ottla.storage.directories import DirectoryFacts
+from ottla.storage.directories.directories import DirectoryFacts
 
 
 @api(key=35, versions=(1, 4))
@@ -17,19 +18,20 @@ async def describe_log_dirs(request: Any, call: Call) -> Answer:
     if request.topics is not None:
         asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     facts = await call.node.replicas.directories.describe()
-    return call.reply(error_code=Code.none, results=[_result(directory, asked) for directory in facts])
+    return call.reply(error_code=Code.none, results=[await _result(directory, asked, call) for directory in facts])
 
 
-def _result(directory: DirectoryFacts, asked: set[tuple[str, int]] | None) -> dict[str, Any]:
+async def _result(directory: DirectoryFacts, asked: set[tuple[str, int]] | None, call: Call) -> dict[str, Any]:
     topics: dict[str, list[dict[str, Any]]] = {}
-    for (topic, index), size in directory.sizes.items():
+    async for (topic, index), size in paced(directory.sizes.items(), call):
         if asked is None or (topic, index) in asked:
             line = {"partition_index": index, "partition_size": size, "offset_lag": 0, "is_future_key": False}
             topics.setdefault(topic, []).append(line)
+    lines = ({"name": name, "partitions": found} async for name, found in paced(topics.items(), call))
     return {
         "error_code": Code.kafka_storage_error if directory.error else Code.none,
         "log_dir": directory.path,
-        "topics": [{"name": name, "partitions": lines} for name, lines in topics.items()],
+        "topics": await encoded(call, ("results", "topics"), lines),
         "total_bytes": directory.total_bytes,
         "usable_bytes": directory.usable_bytes,
     }

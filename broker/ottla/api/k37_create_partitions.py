@@ -7,7 +7,7 @@ from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
-from ottla.metadata.commands import CreatePartitions, NewPartitions, Outcome
+from ottla.metadata.decisions.commands import CreatePartitions, NewPartitions, Outcome
 
 
 @api(key=37, versions=(0, 3), elements_max=MANY_ELEMENTS_MAX)

@@ -5,7 +5,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
-from ottla.group.share_group import ShareGroup
+from ottla.group.share.group import ShareGroup
 
 
 @api(key=42, versions=(0, 2))

@@ -8,7 +8,7 @@ from ottla.api.partition_results import PartitionOutcome, by_topic, refused
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import ElectLeaders, PartitionRef
+from ottla.metadata.decisions.commands import ElectLeaders, PartitionRef
 
 
 @api(key=43, versions=(0, 2), elements_max=MANY_ELEMENTS_MAX)

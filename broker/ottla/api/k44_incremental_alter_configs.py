@@ -5,7 +5,7 @@ from typing import Any
 from ottla.api import config_changing
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
-from ottla.metadata.commands import IncrementalAlterConfigs, SettingChange
+from ottla.metadata.decisions.commands import IncrementalAlterConfigs, SettingChange
 
 
 @api(key=44, versions=(0, 1), elements_max=MANY_ELEMENTS_MAX)

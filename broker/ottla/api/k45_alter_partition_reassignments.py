@@ -10,7 +10,7 @@ from ottla.api.partition_results import by_topic
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import AlterReassignments, Reassignment
+from ottla.metadata.decisions.commands import AlterReassignments, Reassignment
 
 
 @api(key=45, versions=(0, 1), elements_max=MANY_ELEMENTS_MAX)

@@ -5,8 +5,8 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.errors import Code
-from ottla.metadata.reassignments import ongoing
-from ottla.metadata.state import PartitionState
+from ottla.metadata.decisions.reassignments import ongoing
+from ottla.metadata.model.state import PartitionState
 
 
 @api(key=46, versions=(0, 0), elements_max=MANY_ELEMENTS_MAX)

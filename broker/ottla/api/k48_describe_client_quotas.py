@@ -5,7 +5,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
-from ottla.metadata.client_quotas import matching
+from ottla.metadata.decisions.client_quotas import matching
 
 
 @api(key=48, versions=(0, 1))

@@ -6,8 +6,8 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
-from ottla.metadata.commands import AlterClientQuotas, Outcome, QuotaChange
-from ottla.metadata.state import QuotaEntity
+from ottla.metadata.decisions.commands import AlterClientQuotas, Outcome, QuotaChange
+from ottla.metadata.model.state import QuotaEntity
 
 
 @api(key=49, versions=(0, 1))

@@ -8,8 +8,8 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.errors import Code
+from ottla.raft.core.messages import Voter
 from ottla.raft.driver import QuorumState, ReplicaState
-from ottla.raft.messages import Voter
 
 METADATA_TOPIC = "__cluster_metadata"
 CONTROLLER_LISTENER = "CONTROLLER"

@@ -9,7 +9,7 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import UpdateFeatures, UpgradeType
+from ottla.metadata.decisions.commands import UpdateFeatures, UpgradeType
 
 
 @api(key=57, versions=(0, 2))

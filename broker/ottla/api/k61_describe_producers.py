@@ -1,40 +1,66 @@
 """DescribeProducers: who has written to a partition lately, with sequence and epoch (KIP-664). Any replica tells."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.slices import AnswerTooLarge, Memo, encoded, lines, paced
 from ottla.errors import Code, KafkaError
+from ottla.storage.core.producers import Producer
+
+PARTITIONS = ("topics", "partitions")
 
 
 @api(key=61, versions=(0, 0))
-def describe_producers(request: Any, call: Call) -> Answer:
-    return call.reply(
-        topics=[
-            {"name": topic.name, "partitions": [_line(topic.name, index, call) for index in topic.partition_indexes]}
+async def describe_producers(request: Any, call: Call) -> Answer:
+    """In slices, however small the request: a partition may have very many producers."""
+    try:
+        return call.reply(topics=await encoded(call, ("topics",), _topics(request, call)))
+    except AnswerTooLarge as error:
+        call.forget_made()
+        topics = [
+            {"name": topic.name, "partitions": [_refused(index, error) for index in topic.partition_indexes]}
             for topic in request.topics
         ]
-    )
+        return call.reply(topics=topics)
 
 
-def _line(topic: str, index: int, call: Call) -> dict[str, Any]:
-    try:
-        partition = call.node.replicas.require(topic, index)
-    except KafkaError as error:
-        return {"partition_index": index, "error_code": error.code, "error_message": error.message}
+async def _topics(request: Any, call: Call) -> AsyncIterator[dict[str, Any]]:
+    memo: Memo = {}
+    for topic in request.topics:
+
+        async def line(index: int, name: str = topic.name) -> dict[str, Any]:
+            return await _line(name, index, call)
+
+        def key(index: int, name: str = topic.name) -> tuple[str, int]:
+            return name, index
+
+        made = lines(call, PARTITIONS, topic.partition_indexes, line, refused=_refused, key=key, memo=memo)
+        yield {"name": topic.name, "partitions": await encoded(call, PARTITIONS, made)}
+
+
+def _refused(index: int, error: KafkaError) -> dict[str, Any]:
+    return {"partition_index": index, "error_code": error.code, "error_message": error.message}
+
+
+async def _line(topic: str, index: int, call: Call) -> dict[str, Any]:
+    producers = list(call.node.replicas.require(topic, index).log.producers.by_id.values())
+    active = (_active(producer) async for producer in paced(producers, call))
     return {
         "partition_index": index,
         "error_code": Code.none,
         "error_message": None,
-        "active_producers": [
-            {
-                "producer_id": producer.id,
-                "producer_epoch": producer.epoch,
-                "last_sequence": producer.last_sequence,
-                "last_timestamp": producer.last_timestamp,
-                "coordinator_epoch": producer.coordinator_epoch,
-                "current_txn_start_offset": producer.transaction_start,
-            }
-            for producer in partition.log.producers.by_id.values()
-        ],
+        "active_producers": await encoded(call, (*PARTITIONS, "active_producers"), active),
+    }
+
+
+def _active(producer: Producer) -> dict[str, Any]:
+    return {
+        "producer_id": producer.id,
+        "producer_epoch": producer.epoch,
+        "last_sequence": producer.last_sequence,
+        "last_timestamp": producer.last_timestamp,
+        "coordinator_epoch": producer.coordinator_epoch,
+        "current_txn_start_offset": producer.transaction_start,
     }

@@ -6,7 +6,7 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import UnregisterBroker
+from ottla.metadata.decisions.commands import UnregisterBroker
 
 
 @api(key=64, versions=(0, 0))

@@ -4,25 +4,35 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.slices import encoded_or_refused
 from ottla.errors import Code, KafkaError
 from ottla.txn.transaction import Transaction
 
 
 @api(key=65, versions=(0, 0))
 async def describe_transactions(request: Any, call: Call) -> Answer:
-    return call.reply(transaction_states=[await _line(one, call) for one in request.transactional_ids])
+    """In slices, however small the request: a transaction may have very many partitions."""
+
+    async def line(transactional_id: str) -> dict[str, Any]:
+        return await _line(transactional_id, call)
+
+    ids = request.transactional_ids
+    return call.reply(
+        transaction_states=await encoded_or_refused(call, ("transaction_states",), ids, line, refused=_refused, key=str)
+    )
 
 
 async def _line(transactional_id: str, call: Call) -> dict[str, Any]:
-    try:
-        shard = call.node.transactions.shard_of(transactional_id)
-        found = shard.transactions.get(transactional_id)
-        await shard.until_id_committed(transactional_id)
-        if found is None:
-            raise KafkaError(Code.transactional_id_not_found)
-    except KafkaError as error:
-        return {"transactional_id": transactional_id, "error_code": error.code, **_NOTHING}
+    shard = call.node.transactions.shard_of(transactional_id)
+    found = shard.transactions.get(transactional_id)
+    await shard.until_id_committed(transactional_id)
+    if found is None:
+        raise KafkaError(Code.transactional_id_not_found)
     return {"error_code": Code.none, **_described(found)}
+
+
+def _refused(transactional_id: str, error: KafkaError) -> dict[str, Any]:
+    return {"transactional_id": transactional_id, "error_code": error.code, **_NOTHING}
 
 
 _NOTHING: dict[str, Any] = {

@@ -9,11 +9,11 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
-from ottla.group.consumer_group import ConsumerGroup
-from ottla.group.consumer_heartbeat import Heartbeat, HeartbeatAnswer, check, heartbeat
-from ottla.group.consumer_joining import group_for
-from ottla.group.entries import by_topic, partitions_of
-from ottla.group.group import Group
+from ottla.group.consumer.group import ConsumerGroup
+from ottla.group.consumer.heartbeat import Heartbeat, HeartbeatAnswer, check, heartbeat
+from ottla.group.consumer.joining import group_for
+from ottla.group.contract.group import Group
+from ottla.group.heartbeats.entries import by_topic, partitions_of
 
 
 @api(key=68, versions=(0, 1), pipelined=True)

@@ -5,7 +5,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.errors import Code
-from ottla.metadata.state import ResourceType
+from ottla.metadata.model.state import ResourceType
 
 LISTED = (
     ResourceType.TOPIC,

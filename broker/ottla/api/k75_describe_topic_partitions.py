@@ -8,8 +8,8 @@ from ottla.api.cluster_view import INTERNAL_TOPICS, brokers_on, partition_line
 from ottla.api.registry import api
 from ottla.api.topic_making import is_legal_name
 from ottla.errors import Code
-from ottla.metadata.image import Image
-from ottla.metadata.state import PartitionState
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import PartitionState
 
 
 @api(key=75, versions=(0, 0))

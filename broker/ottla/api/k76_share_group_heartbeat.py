@@ -10,8 +10,8 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.sharing import check_shares_served
 from ottla.errors import Code, KafkaError
-from ottla.group.entries import by_topic
-from ottla.group.share_heartbeat import ShareHeartbeat, ShareHeartbeatAnswer, check, group_for, heartbeat
+from ottla.group.heartbeats.entries import by_topic
+from ottla.group.share.heartbeat import ShareHeartbeat, ShareHeartbeatAnswer, check, group_for, heartbeat
 
 
 @api(key=76, versions=(1, 1))

@@ -1,15 +1,17 @@
 """DescribeShareGroupOffsets (KIP-932): where the partitions of share groups begin, for tools."""
 
-from collections.abc import Iterable, Sequence
+import uuid
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.sharing import check_shares_served
+from ottla.api.slices import encoded_or_refused, until_committed
 from ottla.errors import Code, KafkaError
-from ottla.group.consumer_member import Partition, Partitions
-from ottla.group.share_group import ShareGroup
-from ottla.group.share_states import partitions_in
+from ottla.group.consumer.member import Partition, Partitions
+from ottla.group.share.group import ShareGroup
+from ottla.group.share.states import partitions_in
 from ottla.share.messages import UNINITIALIZED, Summary
 
 Outcomes = dict[Partition, Summary | KafkaError]
@@ -18,18 +20,31 @@ NO_TOPIC = bytes(16)
 
 @api(key=90, versions=(0, 0))
 async def describe_share_group_offsets(request: Any, call: Call) -> Answer:
-    return call.reply(groups=[await _group(group, call) for group in request.groups])
+    """In slices, however small the request: a group may have very many partitions."""
+
+    async def line(asked: Any) -> dict[str, Any]:
+        return await _group(asked, call)
+
+    return call.reply(
+        groups=await encoded_or_refused(call, ("groups",), request.groups, line, refused=_refused, key=_key)
+    )
+
+
+def _key(asked: Any) -> Hashable:
+    """What makes two lines the same, where all topics are asked for."""
+    return asked.group_id if asked.topics is None else id(asked)
+
+
+def _refused(asked: Any, error: KafkaError) -> dict[str, Any]:
+    return {"group_id": asked.group_id, "topics": [], "error_code": error.code, "error_message": error.message}
 
 
 async def _group(asked: Any, call: Call) -> dict[str, Any]:
-    try:
-        check_shares_served(call)
-        if asked.topics is None:
-            topics = await _all_topics(asked.group_id, call)
-        else:
-            topics = await _topics(asked.group_id, asked.topics, call)
-    except KafkaError as error:
-        return {"group_id": asked.group_id, "topics": [], "error_code": error.code, "error_message": error.message}
+    check_shares_served(call)
+    if asked.topics is None:
+        topics = await _all_topics(asked.group_id, call)
+    else:
+        topics = await _topics(asked.group_id, asked.topics, call)
     return {"group_id": asked.group_id, "topics": topics, "error_code": Code.none}
 
 
@@ -39,14 +54,17 @@ async def _all_topics(group_id: str, call: Call) -> list[dict[str, Any]]:
     group = shard.groups.get(group_id)
     if not isinstance(group, ShareGroup):
         return []
-    await shard.until_committed(group.written)
+    await until_committed(shard, group.written, call)
     partitions = partitions_in(group.log.states.initialized)
-    names = {topic.id.bytes: topic.name for topic in call.node.image.topics.values()}
     outcomes = await call.node.groups.states.summaries(group_id, partitions)
+    indexes: dict[bytes, list[int]] = {}
+    for topic_id, index in sorted(partitions):
+        indexes.setdefault(topic_id, []).append(index)
+    known = call.node.image.topics_by_id
     return [
-        _line(names[topic_id], topic_id, sorted(index for topic, index in partitions if topic == topic_id), outcomes)
-        for topic_id in sorted({topic_id for topic_id, _ in partitions})
-        if topic_id in names
+        _line(topic.name, topic_id, of_topic, outcomes)
+        for topic_id, of_topic in indexes.items()
+        if (topic := known.get(uuid.UUID(bytes=topic_id))) is not None
     ]
 
 

@@ -6,8 +6,8 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.share_offsets import ABSENT, share_group_of
 from ottla.errors import Code
-from ottla.group.consumer_member import Partition
-from ottla.metadata.state import Topic
+from ottla.group.consumer.member import Partition
+from ottla.metadata.model.state import Topic
 
 
 @api(key=91, versions=(0, 0))

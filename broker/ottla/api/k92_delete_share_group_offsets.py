@@ -6,7 +6,7 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.share_offsets import ABSENT, share_group_of
 from ottla.errors import Code
-from ottla.group.share_records import StatePartitions
+from ottla.group.share.records import StatePartitions
 
 
 @api(key=92, versions=(0, 0))

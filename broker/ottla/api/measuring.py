@@ -38,7 +38,7 @@ class Stopwatch:
             self._running_since = now
 
 
-def measured(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
+def measured(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
     """Call the handler so that `call.spent_s` tells what it took so far."""
     watch = Stopwatch(call.node.system.clock.monotonic)
     call.spent_s = watch.take
@@ -49,19 +49,19 @@ def measured(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
     return result if isinstance(result, Deferred) else _go_on(Steps(result, watch))
 
 
-async def _go_on(steps: "Steps") -> Answer:
-    answer: Answer = await steps
+async def _go_on(steps: "Steps") -> Answer | Deferred:
+    answer: Answer | Deferred = await steps
     return answer
 
 
 class Steps:
     """An awaitable that runs another one and stops the time between its steps."""
 
-    def __init__(self, inner: Awaitable[Answer], watch: Stopwatch) -> None:
+    def __init__(self, inner: Awaitable[Answer | Deferred], watch: Stopwatch) -> None:
         self._inner = inner
         self._watch = watch
 
-    def __await__(self) -> Generator[Any, Any, Answer]:
+    def __await__(self) -> Generator[Any, Any, Answer | Deferred]:
         steps = self._inner.__await__()
         step: Callable[[], Any] = partial(next, steps)
         while True:
@@ -69,7 +69,7 @@ class Steps:
             try:
                 awaited = step()
             except StopIteration as done:
-                answer: Answer = done.value
+                answer: Answer | Deferred = done.value
                 return answer
             finally:
                 self._watch.pause()

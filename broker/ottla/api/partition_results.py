@@ -7,7 +7,7 @@ from typing import Any
 from ottla.api.call import Call
 from ottla.api.slices import each, encoded
 from ottla.errors import KafkaError
-from ottla.metadata.commands import Outcome, PartitionRef
+from ottla.metadata.decisions.commands import Outcome, PartitionRef
 from ottla.wire.writer import EncodedArray
 
 __all__ = ["at_once", "by_topic", "refused"]
@@ -36,7 +36,7 @@ async def at_once(topics: Iterable[Any], line: Line, call: Call) -> list[dict[st
     In a large request they are made one after the other.
     """
     if call.is_large:
-        return await encoded(call, ("topics",), each(topics, lambda topic: _encoded_topic(topic, line, call)))
+        return await encoded(call, ("topics",), each(topics, lambda topic: _encoded_topic(topic, line, call), call))
     return [
         {"name": topic.name, "partitions": await asyncio.gather(*(line(topic.name, part) for part in topic.partitions))}
         for topic in topics
@@ -44,5 +44,5 @@ async def at_once(topics: Iterable[Any], line: Line, call: Call) -> list[dict[st
 
 
 async def _encoded_topic(topic: Any, line: Line, call: Call) -> dict[str, object]:
-    lines = each(topic.partitions, lambda part: line(topic.name, part))
+    lines = each(topic.partitions, lambda part: line(topic.name, part), call)
     return {"name": topic.name, "partitions": await encoded(call, ("topics", "partitions"), lines)}

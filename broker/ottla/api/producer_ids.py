@@ -2,9 +2,10 @@
 
 import asyncio
 
-from ottla.metadata.active import Controller
-from ottla.metadata.commands import AllocateProducerIds
-from ottla.metadata.feed import MetadataFeed
+from ottla.errors import Code, KafkaError
+from ottla.metadata.decisions.commands import AllocateProducerIds
+from ottla.metadata.runtime.active import Controller
+from ottla.metadata.runtime.feed import MetadataFeed
 
 __all__ = ["ProducerIds"]
 
@@ -19,11 +20,18 @@ class ProducerIds:
         self._refill = asyncio.Lock()
 
     async def next(self) -> int:
+        """KafkaError when the controller gives none now."""
         while self._next == self._end:
             async with self._refill:
                 if self._next == self._end:
-                    epoch = self._feed.image.brokers[self._node_id].epoch
-                    block = await self._controller.submit(AllocateProducerIds(self._node_id, epoch))
+                    block = await self._controller.submit(AllocateProducerIds(self._node_id, self._epoch()))
                     self._next, self._end = block.first, block.first + block.size
         self._next += 1
         return self._next - 1
+
+    def _epoch(self) -> int:
+        """Anyone can unregister a broker; it is not in the image then until it has registered again."""
+        registered = self._feed.image.brokers.get(self._node_id)
+        if registered is None:
+            raise KafkaError(Code.coordinator_load_in_progress, "this broker is being registered again; retry")
+        return registered.epoch

@@ -5,7 +5,7 @@ from typing import Any
 
 from ottla.api.call import Call
 from ottla.errors import Code, KafkaError
-from ottla.raft.messages import Member
+from ottla.raft.core.messages import Member
 
 __all__ = ["asked_member"]
 

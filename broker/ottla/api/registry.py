@@ -13,13 +13,24 @@ from typing import Any
 
 import ottla.api
 from ottla.api.call import Answer, Call, Deferred
-from ottla.wire.reader import Read, Tally, bounded, reader_of
+from ottla.wire.frames import FrameLimits
+from ottla.wire.reader import Malformed, Read, Tally, bounded, reader_of
 from ottla.wire.schema import request_struct, response_struct
 from ottla.wire.writer import element_writer_of, writer_of
 
-__all__ = ["APIS", "MANY_ELEMENTS_MAX", "Api", "api", "load_all"]
+__all__ = [
+    "APIS",
+    "MANY_BYTES_MAX",
+    "MANY_ELEMENTS_MAX",
+    "MOST_BYTES_MAX",
+    "UNLIMITED",
+    "Api",
+    "api",
+    "frame_limits",
+    "load_all",
+]
 
-Handler = Callable[[Any, Call], Answer | Awaitable[Answer] | Deferred]
+Handler = Callable[[Any, Call], Answer | Awaitable[Answer | Deferred] | Deferred]
 MakeReader = Callable[[Tally], Read]
 Writer = Callable[[list[bytes], Mapping[str, Any]], None]
 
@@ -28,6 +39,10 @@ API_VERSIONS_KEY = 18
 INLINE_ELEMENTS_MAX = 2_000
 # In a request of an API that people use for much at once, though its handler takes it in one go.
 MANY_ELEMENTS_MAX = 10_000
+# Bytes of a request with MANY_ELEMENTS_MAX names of topics and settings, and with 50,000 names as long as names may be.
+MANY_BYTES_MAX = 8 << 20
+MOST_BYTES_MAX = 16 << 20
+UNLIMITED = 2**31 - 1  # but by socket.request.max.bytes
 
 
 class Api:
@@ -42,10 +57,14 @@ class Api:
         readers: Mapping[int, MakeReader],
         pipelined: bool,
         elements_max: int | None,
+        bytes_max: int | None,
+        inline_max: int,
     ) -> None:
         self.key = key
         self.pipelined = pipelined
         self._elements_max = elements_max
+        self._bytes_max = bytes_max
+        self._inline_max = inline_max
         self.version_min, self.version_max = versions
         self.advertised_from = advertised_from
         self.handler = handler
@@ -56,6 +75,18 @@ class Api:
         self._writers: dict[int, Writer] = {}
         self._element_writers: dict[tuple[int, tuple[str, ...]], Callable[[list[bytes], Any], None]] = {}
         self._flexible: dict[int, bool] = {}
+
+    @property
+    def works_in_slices(self) -> bool:
+        return self._elements_max is None
+
+    def bytes_max(self, setting_bytes: int) -> int:
+        """Of one request; `setting_bytes` is ottla.request.bytes.max."""
+        if self._bytes_max is not None:
+            return max(setting_bytes, self._bytes_max)
+        if self._elements_max is None:
+            return max(setting_bytes, MOST_BYTES_MAX)
+        return setting_bytes if self._elements_max <= INLINE_ELEMENTS_MAX else max(setting_bytes, MANY_BYTES_MAX)
 
     def serves(self, version: int) -> bool:
         return self.version_min <= version <= self.version_max
@@ -74,7 +105,7 @@ class Api:
         """Raises TooMany for a request that is to be read with `large_reader`."""
         read = self._readers.get(version)
         if read is None:
-            read = self._readers[version] = self._make_reader(version, Tally(INLINE_ELEMENTS_MAX))
+            read = self._readers[version] = self._make_reader(version, Tally(self._inline_max))
         return read
 
     def large_reader(self, version: int, *, elements_max: int) -> Read:
@@ -127,6 +158,8 @@ def api(
     readers: Mapping[int, MakeReader] = MappingProxyType({}),
     pipelined: bool = False,
     elements_max: int | None = INLINE_ELEMENTS_MAX,
+    bytes_max: int | None = None,
+    inline_max: int = INLINE_ELEMENTS_MAX,
 ) -> Callable[[Handler], Handler]:
     """Register a handler for all `versions` of one API. `readers` are hand-made ones, by version.
 
@@ -134,15 +167,30 @@ def api(
     wait until the client has taken what it asked for before, as every request does in Kafka.
 
     `elements_max`: in one request, for a handler that does not work it off in slices; None for one that does.
+    `bytes_max`: of one request, where it is not what so many elements need. Never less than ottla.request.bytes.max.
+    `inline_max`: what is handled at once; a request with more is large.
     """
 
     def register(handler: Handler) -> Handler:
         assert key not in APIS, f"API {key} registered twice"
         since = versions[0] if advertised_from is None else advertised_from
-        APIS[key] = Api(key, versions, since, handler, readers, pipelined, elements_max)
+        APIS[key] = Api(key, versions, since, handler, readers, pipelined, elements_max, bytes_max, inline_max)
         return handler
 
     return register
+
+
+def frame_limits(setting_bytes: int) -> FrameLimits:
+    """What a request may have by its API, checked when its first bytes are there."""
+
+    def check(key: int, size: int) -> None:
+        served = APIS.get(key)
+        bytes_max = setting_bytes if served is None else served.bytes_max(setting_bytes)
+        if size > bytes_max:
+            name = f"API {key}" if served is None else served.name
+            raise Malformed(f"{name} has {size} bytes, allowed are {bytes_max} (ottla.request.bytes.max)")
+
+    return FrameLimits(setting_bytes, check)
 
 
 @cache

@@ -4,7 +4,7 @@ from ottla.api.call import Call
 from ottla.api.sharing import check_shares_served
 from ottla.errors import Code, KafkaError
 from ottla.group.shard import Shard
-from ottla.group.share_group import ShareGroup
+from ottla.group.share.group import ShareGroup
 
 __all__ = ["ABSENT", "share_group_of"]
 

@@ -2,7 +2,7 @@
 
 from ottla.api.call import Call
 from ottla.errors import Code, KafkaError
-from ottla.metadata.features import SHARE_VERSION
+from ottla.metadata.decisions.features import SHARE_VERSION
 
 __all__ = ["check_shares_served"]
 

@@ -7,12 +7,14 @@ from typing import TypeVar
 from ottla.api.call import Call
 from ottla.api.mutation_quota import charge_permissively
 from ottla.errors import KafkaError
-from ottla.metadata.commands import Command, CreateTopics, NewTopic
-from ottla.metadata.topic_names import check_topic_name
+from ottla.metadata.decisions.commands import Command, CreateTopics, NewTopic
+from ottla.metadata.model.topic_names import check_topic_name
 
 __all__ = ["auto_create", "is_legal_name", "submit"]
 
 log = logging.getLogger("ottla.api")
+
+NAMES_LOGGED_MAX = 5
 
 Reply = TypeVar("Reply")
 
@@ -32,12 +34,16 @@ async def submit(command: Command[Reply], call: Call) -> Reply:
     return reply
 
 
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMES_LOGGED_MAX]) + (", …" if len(names) > NAMES_LOGGED_MAX else "")
+
+
 async def auto_create(names: Sequence[str], call: Call) -> None:
     """With the broker's defaults. What cannot be made stays unknown to the client, who will ask again."""
     try:
         outcomes = await submit(CreateTopics([NewTopic(name) for name in dict.fromkeys(names)]), call)
     except KafkaError as error:
-        log.warning("topics %s were not made: %s", ", ".join(names), error)
+        log.warning("%d topics (%s) were not made: %s", len(names), _some(names), error)
         return
     charge_permissively(sum(outcome.value.partitions for outcome in outcomes if outcome.ok), call)
     for outcome in outcomes:

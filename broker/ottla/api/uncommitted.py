@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
-from ottla.storage.verification import Ticket
+from ottla.storage.core.verification import Ticket
 from ottla.wire.batch import Batch
 from ottla.wire.produce_response import Outcome, encode
 from ottla.wire.reader import Malformed
@@ -16,14 +17,17 @@ from ottla.wire.reader import Malformed
 __all__ = ["ACKS_ALL", "Uncommitted", "refuse"]
 
 log = logging.getLogger("ottla.api")
+refused = logging.getLogger("ottla.produce")
 
 ACKS_ALL = -1
+# Of a client that sends rubbish: the people on call should be able to find it.
+LOGGED = (Code.invalid_record, Code.corrupt_message, Code.unsupported_compression_type, Code.message_too_large)
 
 
 class Uncommitted(Deferred):
     """Outcomes wait for the commit of their batches, and some first for the worker or the transaction coordinator."""
 
-    __slots__ = ("_timer", "_waiting", "call", "request", "topics")
+    __slots__ = ("_is_gathering", "_timer", "_waiting", "call", "request", "topics")
 
     def __init__(self, request: Any, call: Call) -> None:
         super().__init__()
@@ -32,11 +36,21 @@ class Uncommitted(Deferred):
         self.topics: list[tuple[str | bytes, list[Outcome]]] = []
         self._waiting: dict[int, tuple[Outcome, int]] = {}  # by identity: what is waited for, and how many times
         self._timer: asyncio.TimerHandle | None = None
+        self._is_gathering = False
 
     @property
     def client(self) -> int:
         """What tells this client's connection from others."""
         return id(self.call.farewells)
+
+    @contextmanager
+    def gathering(self) -> Iterator[None]:
+        """More batches follow in later turns of the loop: that all so far are committed is no reason to answer."""
+        self._is_gathering = True
+        try:
+            yield
+        finally:
+            self._is_gathering = False
 
     def is_complete(self) -> bool:
         """Otherwise it waits, from now on as long as the client said."""
@@ -98,7 +112,7 @@ class Uncommitted(Deferred):
             self._waiting[id(outcome)] = (outcome, times - 1)
         if code:
             outcome.error_code, outcome.base_offset = code, -1
-        if not self._waiting:
+        if not self._waiting and not self._is_gathering:
             self.finish()
 
     def _time_is_up(self) -> None:
@@ -130,5 +144,8 @@ def refuse(outcome: Outcome, error: KafkaError, name: str | bytes, call: Call) -
     outcome.error_code = error.code
     outcome.message = error.message
     outcome.record_errors = getattr(error, "record_errors", ())
+    if error.code in LOGGED:
+        place = f"{name if isinstance(name, str) else name.hex()}-{outcome.index}"
+        refused.warning("a batch for %s from %s (%s) is refused: %s", place, call.host, call.client_id, error)
     if error.code == Code.not_leader_or_follower:
         outcome.leader = call.node.replicas.leader_of(name, outcome.index)

@@ -107,6 +107,7 @@ def drain(
             print(f"broker {broker}: {left} left", flush=True)
             shown = left
         if reply.done:
+            print(f"broker {broker} may be stopped now", flush=True)
             return
         if reply.stuck and len(reply.stuck) >= reply.leaders_left + (reply.replicas_left if all_replicas else 0):
             raise Refusal("; ".join(f"{one.topic}-{one.partition}: {one.reason}" for one in reply.stuck))

@@ -89,6 +89,7 @@ def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, setti
             "ottla.grpc.port": str(grpc_ports[number]),
             "ottla.replication.port": str(port + REPLICATION_PORTS_ABOVE + number),
             "controller.quorum.voters": voters,
+            "default.replication.factor": replicas,
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": str(min(count, 2)),
@@ -149,6 +150,8 @@ def _kept(folder: str) -> dict[str, object] | None:
         return {"cluster_id": str(kept["cluster_id"]), "brokers": int(kept["brokers"]), "control": kept["control"]}
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise Refusal(f"{path} cannot be read: {error.strerror}; use another --data-dir") from None
     except (ValueError, KeyError, TypeError) as error:
         raise Refusal(f"{path} is malformed ({error}); restore it or use another --data-dir") from None
 

@@ -106,11 +106,13 @@ class FleetProcesses:
 @contextmanager
 def alone(plan: FleetPlan) -> Iterator[None]:
     """Hold the folder: one fleet at a time."""
-    os.makedirs(plan.folder, exist_ok=True)
     try:
+        os.makedirs(plan.folder, exist_ok=True)
         lock = RealDisk().lock(f"{plan.folder}/fleet.lock")
     except BlockingIOError:
         raise Refusal(f"a fleet runs in {plan.folder} already; stop it or use another --data-dir") from None
+    except OSError as error:
+        raise Refusal(f"{plan.folder} cannot be used: {error.strerror}; use another --data-dir") from None
     try:
         yield
     finally:

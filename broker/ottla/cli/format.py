@@ -7,7 +7,7 @@ import typer
 from ottla.cli.serve import pairs
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
-from ottla.storage.meta import LOCK, DirectoryMeta, read_meta, refuse_foreign, uuid_from_text, write_meta
+from ottla.storage.directories.meta import LOCK, DirectoryMeta, read_meta, refuse_foreign, uuid_from_text, write_meta
 from ottla.system import Disk, System, uuid_text
 
 __all__ = ["HELP", "format_directories", "random_uuid"]

@@ -54,6 +54,11 @@ class GroupFacts:
     def lag(self) -> int:
         return sum(max(partition.lag, 0) for partition in self.partitions)
 
+    @property
+    def uncommitted(self) -> int:
+        """Partitions whose lag nobody knows: no offset was committed there."""
+        return sum(partition.lag < 0 for partition in self.partitions)
+
 
 def listed(client: KafkaClient) -> list[Listed]:
     client.metadata()

@@ -66,7 +66,8 @@ def _title(facts: GroupFacts) -> Text:
     if facts.assignor:
         text.append(f", {facts.assignor}", style="not bold")
     members = f"{facts.members} member{'' if facts.members == 1 else 's'}"
-    return text.append(f", {members}, coordinator {facts.coordinator}, lag {facts.lag}", style="not bold")
+    unknown = f" and {facts.uncommitted} without a committed offset" if facts.uncommitted else ""
+    return text.append(f", {members}, coordinator {facts.coordinator}, lag {facts.lag}{unknown}", style="not bold")
 
 
 def _partitions(partitions: list[PartitionFacts]) -> Table:

@@ -19,7 +19,7 @@ __all__ = ["HELP", "commands"]
 HELP = """\
 Run PySpark pipelines over the topics of a fleet.
 
-\\b
+\b
 examples:
   ottla pipeline list                                     what there is
   ottla pipeline run sessions --events 20000 --seed 1     over sample events, whose answer is known

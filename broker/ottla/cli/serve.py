@@ -14,12 +14,12 @@ EXAMPLES = """\
 examples:
   ottla serve
       a broker on 127.0.0.1:9092 with its data in ./ottla-data
-  ottla serve --data-dir /var/lib/ottla --set listeners=PLAINTEXT://127.0.0.1:19092
+  ottla serve --data-dir /var/lib/ottla --port 19092
       another port and directory
   ottla serve --config server.properties --set log.retention.hours=24
       the file of a Kafka broker, one setting changed
 
-Settings have Kafka's names; `ottla config list` shows them. --data-dir wins over --set, --set over the file.
+Settings have Kafka's names; `ottla config list` shows them. --data-dir and --port win over --set, --set over the file.
 An empty directory is formatted by itself for a fleet of one or when cluster.id is set; otherwise see `ottla format`.
 Ctrl-C or SIGTERM stops the broker cleanly.
 """
@@ -27,7 +27,10 @@ Ctrl-C or SIGTERM stops the broker cleanly.
 
 def main(words: list[str]) -> int:
     options = _parser().parse_args(words)
-    config = BrokerConfig.load(options.config, pairs(options.set), options.data_dir)
+    settings = pairs(options.set)
+    if options.port is not None:
+        settings["listeners"] = f"PLAINTEXT://127.0.0.1:{options.port}"
+    config = BrokerConfig.load(options.config, settings, options.data_dir)
     for warning in config.warnings:
         print(f"ottla serve: warning: {warning}", file=sys.stderr)
     from ottla.serving import serve  # after the settings: a bad one is told at once
@@ -58,6 +61,12 @@ def _parser() -> argparse.ArgumentParser:
         "--config", metavar="FILE", help="settings in Java properties syntax: a Kafka server.properties"
     )
     parser.add_argument("--data-dir", metavar="DIR", help="where the data lives; the same as --set log.dirs=DIR")
+    parser.add_argument(
+        "--port",
+        type=int,
+        metavar="P",
+        help="where clients on this machine connect; the same as --set listeners=PLAINTEXT://127.0.0.1:P",
+    )
     parser.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="one setting; may be given many times"
     )

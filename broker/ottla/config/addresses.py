@@ -37,7 +37,7 @@ def addresses(
             return reader(values[name] or "", *more, **options)
         except BadEndpoint as refusal:
             raise Refusal(
-                f"{origins.get(name, 'default')}: {name}={texts.get(name, values[name])}: {refusal}"
+                f"{origins.get(name, 'default')}: {name}={texts.get(name, values[name])}: {refusal}{refusal.hint}"
             ) from None
 
     controllers = _names(values["controller.listener.names"])

@@ -42,7 +42,7 @@ def check_broker_setting(name: str, text: str, *, dynamic: bool = True, per_brok
         return None
     if dynamic and (refusal := _cannot_change(setting, name, per_broker=per_broker)):
         return refusal
-    return _problem(setting, text) or (_whole(setting, text) if per_broker else None)
+    return _problem(setting, text) or (_whole(setting, text, with_hint=not dynamic) if per_broker else None)
 
 
 def broker_setting_of(name: str) -> Setting | None:
@@ -78,8 +78,8 @@ def _problem(setting: Setting, text: str) -> str | None:
     return None
 
 
-def _whole(setting: Setting, text: str) -> str | None:
-    """Rules that Kafka checks on the finished configuration of one broker."""
+def _whole(setting: Setting, text: str, *, with_hint: bool) -> str | None:
+    """Rules that Kafka checks on the finished configuration of one broker. `with_hint`: in more words than Kafka's."""
     if setting.name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours") and int(text) == 0:
         return "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
     if setting.name == "log.roll.ms" and int(text) < 1:
@@ -92,7 +92,7 @@ def _whole(setting: Setting, text: str) -> str | None:
         try:
             parse_listeners(text)
         except BadEndpoint as refusal:
-            return str(refusal)
+            return f"{refusal}{refusal.hint if with_hint else ''}"
     return None
 
 

@@ -16,12 +16,17 @@ __all__ = [
 ]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PORT_MAX = 65_535
 LISTENER = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)", re.ASCII)
 SERVER = re.compile(r"\[?([0-9a-zA-Z\-%._:]+)\]?:([0-9]+)", re.ASCII)
 
 
 class BadEndpoint(ValueError):
-    """The text is a sentence."""
+    """The text is Kafka's sentence; `hint` says what would be right."""
+
+    def __init__(self, text: str, hint: str = "") -> None:
+        super().__init__(text)
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,12 @@ def parse_listeners(
     endpoints = []
     for part in _parts(text):
         match = LISTENER.fullmatch(part)
-        if not match or not match[1] or not 0 <= int(match[3]) <= 65_535:
-            raise BadEndpoint(f"{failure} Unable to parse {part} to a broker endpoint")
+        if not match or not match[1]:
+            hint = "; expected NAME://host:port, such as PLAINTEXT://127.0.0.1:9092"
+            raise BadEndpoint(f"{failure} Unable to parse {part} to a broker endpoint", hint)
+        if not 0 <= int(match[3]) <= PORT_MAX:
+            hint = f"; a port is at most {PORT_MAX}"
+            raise BadEndpoint(f"{failure} Unable to parse {part} to a broker endpoint", hint)
         name = match[1].upper()
         if protocols is not None and name not in protocols:
             raise BadEndpoint(f"{failure} No protocol for {name} in listener.security.protocol.map")
@@ -81,7 +90,7 @@ def parse_voters(parts: Sequence[str]) -> tuple[Voter, ...]:
     for part in parts:
         number, at, server = part.partition("@")
         match = SERVER.fullmatch(server.strip())
-        if not at or not number.strip().isdecimal() or not match or int(match[2]) > 65_535:
+        if not at or not number.strip().isdecimal() or not match or int(match[2]) > PORT_MAX:
             raise BadEndpoint(f"{part!r} is not id@host:port")
         voters.append(Voter(int(number), match[1], int(match[2])))
     if len({voter.id for voter in voters}) < len(voters):
@@ -93,7 +102,7 @@ def parse_servers(parts: Sequence[str]) -> tuple[tuple[str, int], ...]:
     servers = []
     for part in parts:
         match = SERVER.fullmatch(part)
-        if not match or int(match[2]) > 65_535:
+        if not match or int(match[2]) > PORT_MAX:
             raise BadEndpoint(f"{part!r} is not host:port")
         servers.append((match[1], int(match[2])))
     return tuple(servers)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.runtime.feed import MetadataFeed
 
 __all__ = ["Answer", "Asking", "Call", "Unreachable"]
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 from ottla.config import BrokerConfig
@@ -12,10 +12,10 @@ from ottla.coordination.loading import Loading
 from ottla.coordination.partitioning import partition_of
 from ottla.coordination.shard import CoordinatorShard
 from ottla.errors import Code, KafkaError
-from ottla.metadata.active import Controller
-from ottla.metadata.changes import Changes
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.image import Image
+from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.active import Controller
+from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
 from ottla.replica.settings import LiveSettings
@@ -206,13 +206,13 @@ class Coordinator(ABC, Generic[Kept]):
     async def _pause(self, setting: str) -> None:
         await asyncio.sleep(min(self._settings.broker(setting) / 1000, CHECK_SECONDS_MAX))
 
-    async def _expire_every(self, setting: str, expire: Callable[[Kept], int], what: str) -> None:
+    async def _expire_every(self, setting: str, expire: Callable[[Kept], Awaitable[int]], what: str) -> None:
         """`expire` returns how many have gone, or raises KafkaError when none can go now."""
         while True:
             await self._pause(setting)
             for shard in self._ready():
                 try:
-                    count = expire(shard)
+                    count = await expire(shard)
                 except KafkaError as error:
                     log.warning("%s: expired %s stay for now: %s", shard, what, error)
                 else:

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from ottla.config import BrokerConfig
 from ottla.errors import Code, KafkaError
-from ottla.metadata.active import Controller
-from ottla.metadata.commands import CreateTopics, NewTopic
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.image import Image
+from ottla.metadata.decisions.commands import CreateTopics, NewTopic
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.active import Controller
+from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.replica.settings import LiveSettings
 
 __all__ = ["InternalTopic"]

@@ -38,9 +38,12 @@ class CoordinatorShard(ABC):
     @abstractmethod
     def count(self) -> int: ...
 
+    def is_committed(self, offset: int) -> bool:
+        return self.partition.high_watermark > offset
+
     async def until_committed(self, offset: int) -> None:
         """KafkaError when that will not be known here."""
-        if self.partition.high_watermark > offset:
+        if self.is_committed(offset):
             return
         waiting: asyncio.Future[Code] = asyncio.get_running_loop().create_future()
         self._writer.when_committed(offset, lambda code: None if waiting.done() else waiting.set_result(code))

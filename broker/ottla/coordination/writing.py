@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from ottla.coordination.records import Record
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
-from ottla.storage.verification import Ticket
+from ottla.storage.core.verification import Ticket
 from ottla.system import Clock
 from ottla.wire import batch as batches
 from ottla.wire.assembly import assemble

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from ottla.errors import Code, KafkaError
-from ottla.group.effects import Record
-from ottla.group.offset_records import CommittedOffset
+from ottla.group.contract.effects import Record
+from ottla.group.offsets.records import CommittedOffset
 from ottla.group.shard import Shard
 from ottla.wire.offset_commit import CommitRequest
 

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.config.group import group_setting
-from ottla.group.consumer_advance import ASSIGNORS
-from ottla.group.consumer_group import ConsumerGroup, ConsumerRules, Terms
-from ottla.group.consumer_records import GROUP_EPOCH, KINDS, decode
+from ottla.group.consumer.advance import ASSIGNORS
+from ottla.group.consumer.group import ConsumerGroup, ConsumerRules, Terms
+from ottla.group.consumer.records import GROUP_EPOCH, KINDS, decode
+from ottla.group.contract.records import record_type
 from ottla.group.heartbeat_loading import replay_entry
-from ottla.group.records import record_type
 from ottla.group.regex_resolving import RegexResolver
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.state import ResourceType
+from ottla.metadata.model.state import ResourceType
+from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.replica.settings import LiveSettings
 from ottla.system import System
 

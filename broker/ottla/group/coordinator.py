@@ -1,25 +1,28 @@
 """The groups that this broker coordinates: a shard for every partition of the offsets topic that it leads."""
 
+import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 
 from ottla.coordination.coordinator import Coordinator, Surroundings
 from ottla.coordination.partitioning import partition_of
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
-from ottla.group.classic import Rules
+from ottla.group.classic.group import Rules
 from ottla.group.consumer_shell import ConsumerSettings
 from ottla.group.loading import GroupLoading
+from ottla.group.member_memory import MemberMemory
 from ottla.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
 from ottla.group.regex_resolving import RegexResolver
-from ottla.group.shard import Shard
+from ottla.group.shard import Found, Shard
 from ottla.group.share_keeping import StateKeeper
 from ottla.group.share_shell import ShareSettings
-from ottla.metadata.changes import Changes
-from ottla.metadata.image import Image
+from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.image import Image
 from ottla.replica.partition import Partition
 from ottla.share.messages import Persister
 from ottla.wire.markers import Marker
+from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["GroupCoordinator"]
 
@@ -34,7 +37,13 @@ class GroupCoordinator(Coordinator[Shard]):
         super().__init__(topic, around)
         self._consumers = ConsumerSettings(around.settings, around.system, around.feed)
         self._shares = ShareSettings(around.settings, around.feed)
+        self.memory = MemberMemory(
+            around.config["ottla.group.members.bytes.max"],
+            groups=lambda: (group for shard in self._ready() for group in shard.groups.values()),
+            clock=around.system.clock,
+        )
         self.states = StateKeeper(persister, image=lambda: self._feed.image, keep=self._keep)
+        self._removing = asyncio.Lock()  # one slice per turn of the loop, whatever is removed and why
 
     # looking up
 
@@ -42,8 +51,14 @@ class GroupCoordinator(Coordinator[Shard]):
     def regexes(self) -> RegexResolver:
         return self._consumers.regexes
 
+    def shard_of(self, group_id: str) -> Shard:
+        """Also KafkaError: INVALID_GROUP_ID."""
+        if is_too_long(group_id):
+            raise KafkaError(Code.invalid_group_id, f"a group id has at most {TEXT_BYTES_MAX} bytes")
+        return super().shard_of(group_id)
+
     def shard_for_members(self, group_id: str) -> Shard:
-        """As `shard_of`, for requests of members; also INVALID_GROUP_ID."""
+        """As `shard_of`, for requests of members."""
         if not group_id:
             raise KafkaError(Code.invalid_group_id, "members need a group.id")
         return self.shard_of(group_id)
@@ -104,17 +119,25 @@ class GroupCoordinator(Coordinator[Shard]):
         for shard in self._ready():
             for group in shard.share_groups:
                 self.states.look(shard, group)
-            try:
-                shard.topics_deleted(topics)
-            except KafkaError as error:
-                log.warning("%s: offsets of deleted topics stay: %s", shard, error)
+        found = [(shard, offsets) for shard in self._ready() if (offsets := shard.offsets_of(topics))]
+        if found:
+            self._keep(asyncio.ensure_future(self._delete_offsets(found)))
+
+    async def _delete_offsets(self, found: Sequence[tuple[Shard, Sequence[Found]]]) -> None:
+        async with self._removing:
+            for shard, offsets in found:
+                try:
+                    await shard.delete_unchanged(offsets)
+                except KafkaError as error:
+                    log.warning("%s: offsets of deleted topics stay: %s", shard, error)
 
     def _upkeep(self) -> Iterable[Coroutine[None, None, None]]:
         yield self._expire_every("offsets.retention.check.interval.ms", self._expire, "offsets")
 
-    def _expire(self, shard: Shard) -> int:
+    async def _expire(self, shard: Shard) -> int:
         """Share groups are looked at as well: what was left half done before this broker led is done then."""
         for group in shard.share_groups:
             self.states.look(shard, group)
         retention_ms = self._settings.broker("offsets.retention.minutes") * 60_000
-        return shard.expire(now_ms=self._system.clock.wall_ms(), retention_ms=retention_ms)
+        async with self._removing:
+            return await shard.expire(now_ms=self._system.clock.wall_ms(), retention_ms=retention_ms)

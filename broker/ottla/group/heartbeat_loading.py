@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ottla.group.entries import Entry
-from ottla.group.heartbeat_group import HeartbeatGroup
+from ottla.group.heartbeats.entries import Entry
+from ottla.group.heartbeats.group import HeartbeatGroup
 
 __all__ = ["replay_entry"]
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from ottla.coordination.loading import Loading
 from ottla.group.shard import Shard
-from ottla.storage.producers import end_marker
+from ottla.storage.core.producers import end_marker
 from ottla.wire.batch import Batch
 
 __all__ = ["GroupLoading"]

@@ -8,8 +8,8 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
-from ottla.group.regex_topics import TopicExpressions
-from ottla.metadata.image import Image
+from ottla.group.consumer.regex_topics import TopicExpressions
+from ottla.metadata.model.image import Image
 from ottla.system import Threads
 
 __all__ = ["RegexResolver"]

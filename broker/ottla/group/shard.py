@@ -1,37 +1,45 @@
 """The groups and offsets of one partition of the offsets topic, for as long as this broker leads it in one epoch."""
 
+import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ottla.coordination.shard import CoordinatorShard
 from ottla.coordination.writing import Gathered, WriteRules
 from ottla.errors import Code, KafkaError
-from ottla.group import records as record_types
-from ottla.group.classic import ClassicGroup, Rules
-from ottla.group.consumer_group import ConsumerGroup, ConsumerRules
-from ottla.group.effects import Effects, Record, Reply, Wake, Write
-from ottla.group.group import Group
-from ottla.group.offset_records import (
+from ottla.group.classic.group import ClassicGroup, Rules
+from ottla.group.classic.member import Join
+from ottla.group.consumer.group import ConsumerGroup, ConsumerRules
+from ottla.group.contract import records as record_types
+from ottla.group.contract.effects import Effects, Record, Reply, Wake, Write
+from ottla.group.contract.group import Group
+from ottla.group.offsets.committed import GroupOffsets
+from ottla.group.offsets.pending import Pending, PendingOffsets
+from ottla.group.offsets.records import (
     CommittedOffset,
     offset_key,
     offset_value,
     read_offset_key,
     read_offset_value,
 )
-from ottla.group.offsets import GroupOffsets
-from ottla.group.pending_offsets import Pending, PendingOffsets
-from ottla.group.share_group import ShareGroup, ShareRules
+from ottla.group.share.group import ShareGroup, ShareRules
 from ottla.group.timers import Timers
 from ottla.replica.partition import Partition
-from ottla.storage.verification import Ticket
+from ottla.storage.core.verification import Ticket
 from ottla.system import Clock
 
-__all__ = ["Shard"]
+__all__ = ["Found", "Shard"]
 
 log = logging.getLogger("ottla.group")
 
-TOMBSTONES_PER_BATCH_MAX = 1000
+TOMBSTONES_PER_BATCH_MAX = 500  # then others have a turn of the loop
+TOMBSTONES_BYTES_MAX = 256 * 1024
+GROUPS_PER_TURN_MAX = 200  # that are looked at
+UNJOINED_GROUPS_MAX = 500
+Found: TypeAlias = tuple[str, str, int, CommittedOffset]
+"""Group, topic, partition, and what is committed."""
 
 
 class Shard(CoordinatorShard):
@@ -57,6 +65,7 @@ class Shard(CoordinatorShard):
         self.offsets: dict[str, GroupOffsets] = {}
         self.pending = PendingOffsets()
         self._decided_meanwhile: list[tuple[int, bool, int]] = []
+        self._founded: dict[str, None] = {}  # groups that may not have had a member yet, the oldest first
         self._told: dict[str, str] = {}  # group id → the state that the log tells of last
         self._timers = Timers(clock, self._time_is_up)
 
@@ -102,6 +111,7 @@ class Shard(CoordinatorShard):
         group = self.groups.get(group_id)
         if group is not None and self.leads:
             self.perform(group, group.tick(self.clock.monotonic()))
+            self._drop_unjoined(group_id)
 
     # writing
 
@@ -123,15 +133,41 @@ class Shard(CoordinatorShard):
     def when_committed(self, offset: int, told: Callable[[Code], None]) -> None:
         self._writer.when_committed(offset, told)
 
-    def group_to_join(self, group_id: str, *, is_new_member: bool) -> Group:
-        """A new member may found a group; one that was here before expects its own to exist."""
+    # joining
+
+    def join(self, group_id: str, request: Join, to: Any) -> None:
+        """A new member may found a group; one that was here before expects its own to exist (KafkaError)."""
         group = self.groups.get(group_id)
-        if group is not None:
-            return group
-        if not is_new_member:
-            raise KafkaError(Code.unknown_member_id)
-        made = self.groups[group_id] = self.new_classic_group(group_id)
-        return made
+        if group is None:
+            if request.member_id:
+                raise KafkaError(Code.unknown_member_id)
+            group = self.groups[group_id] = self.new_classic_group(group_id)
+            self._make_room_for_unjoined(group_id)
+        self.perform(group, group.join(request, to, self.clock.monotonic()))
+        self._drop_unjoined(group_id)
+
+    def _make_room_for_unjoined(self, group_id: str) -> None:
+        """Anyone can found groups by asking for ids and never coming back: the oldest of those go for new ones."""
+        self._founded[group_id] = None
+        if len(self._founded) > UNJOINED_GROUPS_MAX:
+            oldest = next(iter(self._founded))
+            del self._founded[oldest]
+            if self._is_unjoined(oldest):
+                self.forget_group(oldest, ClassicGroup.type)
+
+    def _drop_unjoined(self, group_id: str) -> None:
+        """A group goes with the last id that was given out in vain. There is no record of it."""
+        group = self.groups.get(group_id)
+        if not isinstance(group, ClassicGroup) or not group.is_unjoined:
+            self._founded.pop(group_id, None)
+        elif not group.pending and self._is_unjoined(group_id):
+            self._founded.pop(group_id, None)
+            self.forget_group(group_id, ClassicGroup.type)
+
+    def _is_unjoined(self, group_id: str) -> bool:
+        group = self.groups.get(group_id)
+        has_offsets = group_id in self.offsets or self.pending.has_group(group_id)
+        return isinstance(group, ClassicGroup) and group.is_unjoined and not has_offsets
 
     # state, as records say
 
@@ -247,23 +283,76 @@ class Shard(CoordinatorShard):
             last_offset = self.apply(_tombstones(group_id, gone[begin : begin + TOMBSTONES_PER_BATCH_MAX]))
         return last_offset
 
-    def expire(self, *, now_ms: int, retention_ms: int) -> int:
-        """Offsets whose time is over go, and empty groups that have none; how many offsets."""
-        count = 0
-        for group in list(self.groups.values()):
-            offsets = self.offsets.get(group.group_id)
-            gone = offsets.expired(group, now_ms=now_ms, retention_ms=retention_ms) if offsets else []
-            if gone:
-                self.delete_offsets(group.group_id, gone)
-                count += len(gone)
-            if group.may_expire and group.is_empty and not offsets and not self.pending.has_group(group.group_id):
-                self.delete_group(group)
+    # removing much, in slices: between two of them requests are served and the shard may be unloaded
+
+    async def expire(self, *, now_ms: int, retention_ms: int) -> int:
+        """Offsets whose time is over go, and empty groups that have none; how many offsets. KafkaError: some stay."""
+        count, left = 0, list(self.groups)
+        while left and self.leads:
+            # Whatever is found in this turn is also written in it: a member that comes in the next one, or its
+            # commit, keeps what is not written by then. A commit that is on its way counts.
+            self._writer.flush()
+            removal = Removal()
+            for _ in range(min(GROUPS_PER_TURN_MAX, len(left))):
+                if not self._find_expired(left[-1], removal, now_ms=now_ms, retention_ms=retention_ms):
+                    break
+                left.pop()
+            self._remove(removal)
+            count += removal.offsets
+            await asyncio.sleep(0)
         return count
 
-    def topics_deleted(self, topics: set[str]) -> None:
-        for group_id, offsets in list(self.offsets.items()):
-            if gone := [(topic, partition) for topic, partition, _ in offsets if topic in topics]:
-                self.delete_offsets(group_id, gone)
+    def _find_expired(self, group_id: str, removal: "Removal", *, now_ms: int, retention_ms: int) -> bool:
+        """Whether that is all there is of this group."""
+        group, offsets = self.groups.get(group_id), self.offsets.get(group_id)
+        if group is None:
+            return True
+        found = 0
+        for topic, partition in offsets.expired(group, now_ms=now_ms, retention_ms=retention_ms) if offsets else ():
+            if removal.is_full:
+                return False
+            removal.add_offset(group_id, topic, partition)
+            found += 1
+        has_offsets = offsets is not None and len(offsets) > found
+        if group.may_expire and group.is_empty and not has_offsets and not self.pending.has_group(group_id):
+            removal.add_group(group)
+        return True
+
+    def offsets_of(self, topics: set[str]) -> list[Found]:
+        """All that is committed for these topics."""
+        return [
+            (group_id, topic, partition, committed)
+            for group_id, offsets in self.offsets.items()
+            if not topics.isdisjoint(offsets.by_topic)
+            for topic, partition, committed in offsets
+            if topic in topics
+        ]
+
+    async def delete_unchanged(self, found: Sequence[Found]) -> None:
+        """As `offsets_of` found them, but for those committed anew: a new topic may have the name of one deleted."""
+        left = deque(found)
+        while left and self.leads:
+            self._writer.flush()
+            removal = Removal()
+            while left and not removal.is_full:
+                group_id, topic, partition, committed = left.popleft()
+                offsets = self.offsets.get(group_id)
+                if offsets is not None and offsets.get(topic, partition) is committed:
+                    removal.add_offset(group_id, topic, partition)
+            self._remove(removal)
+            await asyncio.sleep(0)
+
+    def _remove(self, removal: "Removal") -> None:
+        if not removal.records:
+            return
+        last_offset = self.apply(removal.records)
+        for group in removal.groups:
+            self.forget_group(group.group_id, group.type)
+        self.when_committed(last_offset, lambda code: self._drop_empty(removal.groups))
+
+    def _drop_empty(self, removed: Sequence[Group]) -> None:
+        for group in removed:
+            self._drop_if_empty(group.group_id)
 
     # beginning and end
 
@@ -285,6 +374,33 @@ class Shard(CoordinatorShard):
         self._timers.stop()
         for group in self.groups.values():
             self.perform(group, group.unload())
+
+
+class Removal:
+    """What goes in one turn of the loop, by one batch."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.groups: list[Group] = []
+        self.offsets = 0
+        self._size_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.records) >= TOMBSTONES_PER_BATCH_MAX or self._size_bytes >= TOMBSTONES_BYTES_MAX
+
+    def add_offset(self, group_id: str, topic: str, partition: int) -> None:
+        self._add(offset_key(group_id, topic, partition))
+        self.offsets += 1
+
+    def add_group(self, group: Group) -> None:
+        for key, _ in group.tombstones():
+            self._add(key)
+        self.groups.append(group)
+
+    def _add(self, key: bytes) -> None:
+        self.records.append((key, None))
+        self._size_bytes += len(key)
 
 
 def _tombstones(group_id: str, gone: Sequence[tuple[str, int]]) -> list[tuple[bytes, Any]]:

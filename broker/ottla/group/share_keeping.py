@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ottla.errors import Code, KafkaError
-from ottla.group.consumer_member import Partition, Partitions
-from ottla.group.entries import Entry, GroupEpoch
-from ottla.group.share_group import ShareGroup
-from ottla.group.share_records import GROUP_EPOCH, STATES, StatePartitions, encode
-from ottla.group.share_states import beginning, begun, lacking, leaving, left, orphans
-from ottla.metadata.image import Image
+from ottla.group.consumer.member import Partition, Partitions
+from ottla.group.heartbeats.entries import Entry, GroupEpoch
+from ottla.group.share.group import ShareGroup
+from ottla.group.share.records import GROUP_EPOCH, STATES, StatePartitions, encode
+from ottla.group.share.states import beginning, begun, lacking, leaving, left, orphans
+from ottla.metadata.model.image import Image
 from ottla.share.messages import UNINITIALIZED, Persister, ShareKey, Summary
 
 if TYPE_CHECKING:

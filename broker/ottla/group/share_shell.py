@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.config.group import group_setting
+from ottla.group.contract.records import record_type
 from ottla.group.heartbeat_loading import replay_entry
-from ottla.group.records import record_type
-from ottla.group.share_group import ShareGroup, ShareRules, ShareTerms
-from ottla.group.share_records import GROUP_EPOCH, KINDS, decode
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.state import ResourceType
+from ottla.group.share.group import ShareGroup, ShareRules, ShareTerms
+from ottla.group.share.records import GROUP_EPOCH, KINDS, decode
+from ottla.metadata.model.state import ResourceType
+from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.replica.settings import LiveSettings
 
 if TYPE_CHECKING:

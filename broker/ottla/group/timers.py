@@ -2,11 +2,16 @@
 
 import asyncio
 import heapq
+import logging
 from collections.abc import Callable
 
 from ottla.system import Clock
 
 __all__ = ["Timers"]
+
+log = logging.getLogger("ottla.group")
+
+RINGS_PER_TURN_MAX = 200  # then others have a turn of the loop
 
 
 class Timers:
@@ -44,12 +49,21 @@ class Timers:
     def _time_is_up(self) -> None:
         self._handle = None
         now = self._clock.monotonic()
-        while self._heap and self._heap[0][0] <= now:
+        for _ in range(RINGS_PER_TURN_MAX):
+            if not self._heap or self._heap[0][0] > now:
+                break
             at, group_id = heapq.heappop(self._heap)
             if self._due.get(group_id) == at:
                 del self._due[group_id]
-                self._ring(group_id)
+                self._ring_safely(group_id)
         self._arm()
+
+    def _ring_safely(self, group_id: str) -> None:
+        """A group that fails here does so alone: the deadlines of all others hang on this one timer."""
+        try:
+            self._ring(group_id)
+        except Exception:
+            log.exception("the deadline of group %.200s could not be met", group_id)
 
     def forget(self, group_id: str) -> None:
         self._due.pop(group_id, None)

@@ -11,18 +11,20 @@ import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, cast
 
 from ottla.api.call import Answer, Call, Deferred, Services
 from ottla.api.measuring import measured
 from ottla.api.registry import APIS, Api
+from ottla.api.slices import Turn
 from ottla.errors import Code, KafkaError
 from ottla.net.admission import Admission
 from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.net.outbox import Outbox
 from ottla.net.quiet import LineLimit
 from ottla.net.turns import Turns
-from ottla.wire.frames import FrameBuffer, ReceiveBuffers
+from ottla.wire.frames import FrameBuffer, FrameLimits, ReceiveBuffers
 from ottla.wire.reader import Malformed, TooMany, read_uvarint
 
 __all__ = ["Connection", "Shared"]
@@ -31,6 +33,7 @@ log = logging.getLogger("ottla.net")
 log.addFilter(LineLimit())
 
 REQUEST_HEADER = struct.Struct(">hhih")
+PRODUCE = 0
 API_VERSIONS = 18
 WAITING = object()
 PENDING_ANSWERS_MAX = 100
@@ -38,6 +41,9 @@ HELD_BYTES_MAX = 1024 * 1024  # of answers that are ready and wait for those bef
 KEPT_BYTES_MAX = 4 * 1024 * 1024  # of requests that handlers keep until they are answered
 RESERVED_BYTES_MIN = 16 * 1024  # a smaller frame that is under way is not worth counting
 HEADER_TAGS_MAX = 64
+CLIENT_ID_CHARACTERS_MAX = 1_000  # of what is kept and logged; a header may have 32,767
+HANDLING_SECONDS_MAX = 0.005  # of one connection in a turn of the loop
+TASKS_MAX = 4  # begun in a turn of the loop: they run in the next, all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,8 @@ class Shared:
     answers: AnswerMemory
     buffers: ReceiveBuffers = field(default_factory=ReceiveBuffers)
     turns: Turns = field(default_factory=Turns)
-    large: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the one that does long work: a large request that is worked off, codecs that are made."""
+    codecs: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the one that waits for codecs to be made."""
 
 
 class Slot:
@@ -71,11 +77,12 @@ class Connection(asyncio.BufferedProtocol):
         listener: str,
         *,
         frame_bytes_max: int,
+        limits: FrameLimits | None = None,
         open_connections: "set[Connection]",
     ) -> None:
         self._services = shared.services
         self._listener = listener
-        self._frames = FrameBuffer(frame_bytes_max=frame_bytes_max, buffers=shared.buffers)
+        self._frames = FrameBuffer(frame_bytes_max=frame_bytes_max, buffers=shared.buffers, limits=limits)
         self._open_connections = open_connections
         self._shared = shared
         self._slots: deque[Slot] = deque()
@@ -85,11 +92,13 @@ class Connection(asyncio.BufferedProtocol):
         self._reserved_bytes = 0  # for the frame that is under way
         self._starved = False  # the frame under way waits for memory
         self._postponed = False  # the next request waits until all answers are taken
+        self._giving_way = False  # others are served before the next request
         self._working_off = False  # a large request, or the codecs of the next one: none overtakes it
         self._reading = True
         self._host = "?"
         self._user = "ANONYMOUS"
         self._allowances = self._services.allowances
+        self._tasks_left = TASKS_MAX
         self._muted: asyncio.TimerHandle | None = None  # until a quota allows the next request
         self._farewells: dict[object, Callable[[], None]] = {}
         self.idle_since = 0.0
@@ -157,8 +166,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _handle_frames(self) -> None:
         """Handle what has arrived, as long as the client also takes its answers."""
-        self._postponed = False
+        self._postponed = self._giving_way = False
         frames = self._frames
+        until, self._tasks_left = perf_counter() + HANDLING_SECONDS_MAX, TASKS_MAX
         try:
             while self._accepting and (frame := frames.next_frame()) is not None:
                 if not self._may_begin(frame):
@@ -166,6 +176,8 @@ class Connection(asyncio.BufferedProtocol):
                     self._postponed = True
                     break
                 self._handle(frame)
+                if not self._tasks_left or perf_counter() >= until:
+                    self._give_way()
         except Malformed as error:
             self.close(f"bad request: {error}")
             return
@@ -174,6 +186,12 @@ class Connection(asyncio.BufferedProtocol):
         self._flush()
         self._set_reading()
 
+    def _give_way(self) -> None:
+        """One that sends faster than its requests can be handled does not keep the loop from others."""
+        if self._frames.unread_bytes:
+            self._giving_way = True
+            asyncio.get_running_loop().call_soon(self._handle_frames)
+
     @property
     def _accepting(self) -> bool:
         return (
@@ -181,6 +199,7 @@ class Connection(asyncio.BufferedProtocol):
             and not self._postponed
             and not self._starved
             and not self._working_off
+            and not self._giving_way
             and self._outbox.is_writable
             and self._held_bytes < HELD_BYTES_MAX
             and self._kept_bytes < KEPT_BYTES_MAX
@@ -210,7 +229,7 @@ class Connection(asyncio.BufferedProtocol):
         task.add_done_callback(self._prepared)
 
     async def _prepare_in_turn(self, api: Api, version: int) -> None:
-        async with self._shared.large:
+        async with self._shared.codecs:
             if not api.is_prepared(version):
                 await self._services.system.threads.run(api.prepare, version)
 
@@ -299,7 +318,8 @@ class Connection(asyncio.BufferedProtocol):
             self._work_off(slot, call, bytes(frame), position)
             return
         except (Malformed, IndexError, struct.error, UnicodeDecodeError) as error:
-            raise Malformed(f"{error} in {describe(frame)}") from error
+            short = f"a request of {len(frame)} bytes, its header alone has {REQUEST_HEADER.size}"
+            raise Malformed(short if len(frame) < REQUEST_HEADER.size else f"{error} in {describe(frame)}") from error
         self._slots.append(slot)
         try:
             result = self._begin(request, call)
@@ -321,6 +341,8 @@ class Connection(asyncio.BufferedProtocol):
         """The call, and where its request begins."""
         position = 10 + max(client_size, 0)
         client_id = str(frame[10:position], "utf-8") if client_size >= 0 else None
+        if client_id is not None and client_size > CLIENT_ID_CHARACTERS_MAX:
+            client_id = client_id[:CLIENT_ID_CHARACTERS_MAX]
         if api.flexible(version):
             position = skip_tags(frame, position)
         call = Call(
@@ -332,7 +354,7 @@ class Connection(asyncio.BufferedProtocol):
         return call, position
 
     @staticmethod
-    def _begin(request: Any, call: Call) -> Answer | Awaitable[Answer] | Deferred:
+    def _begin(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
         return measured(request, call) if call.allowance is not None else call.api.handler(request, call)
 
     def _decline(self, api: Api | None, key: int, version: int, correlation_id: int) -> Answer:
@@ -354,25 +376,26 @@ class Connection(asyncio.BufferedProtocol):
         task.add_done_callback(lambda done: self._worked_off(slot, call, done))
 
     async def _begin_large(self, call: Call, frame: memoryview, position: int) -> Answer | Deferred:
-        async with self._shared.large:
-            call.is_large = True
-            elements_max = self._services.config["ottla.request.elements.max"]
+        services = self._services
+        call.is_large = True
+        call.turn = Turn(self._lock_for(call.api))
+        async with call.turn:
+            await self._shared.answers.until_plenty()
+            elements_max = services.config["ottla.request.elements.max"]
             read = call.api.large_reader(call.version, elements_max=elements_max)
-            request, _ = await self._services.system.threads.run(read, frame, position)
+            request, _ = await services.system.threads.run(read, frame, position)
             result = self._begin(request, call)
             return result if isinstance(result, list | Deferred | None) else await result
+
+    def _lock_for(self, api: Api) -> asyncio.Lock:
+        if api.key == PRODUCE:
+            return self._services.long_appends
+        return self._services.long_work if api.works_in_slices else self._services.long_commands
 
     def _worked_off(self, slot: Slot, call: Call, done: "asyncio.Future[Answer | Deferred]") -> None:
         self._working_off = False
         self._give_back_kept(slot)
-        result = None if done.cancelled() or done.exception() is not None else done.result()
-        if isinstance(result, Deferred) and not self._transport.is_closing():
-            self._tasks.discard(done)
-            self._defer(slot, call, result)
-            if self._may_go_on:
-                self._handle_frames()
-        else:
-            self._finished(slot, call, cast("asyncio.Future[Answer]", done))
+        self._finished(slot, call, done)
 
     def _defer(self, slot: Slot, call: Call, deferred: Deferred) -> None:
         self._tasks.add(deferred)
@@ -413,22 +436,30 @@ class Connection(asyncio.BufferedProtocol):
             return not self._slots and self._outbox.is_empty
         return not self._reading and self._accepting
 
-    def _await(self, slot: Slot, call: Call, result: Awaitable[Answer]) -> None:
+    def _await(self, slot: Slot, call: Call, result: Awaitable[Answer | Deferred]) -> None:
+        self._tasks_left -= 1
         task = asyncio.ensure_future(result)
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._finished(slot, call, done))
 
-    def _finished(self, slot: Slot, call: Call, done: "asyncio.Future[Answer]") -> None:
+    def _finished(self, slot: Slot, call: Call, done: "asyncio.Future[Answer | Deferred]") -> None:
         self._tasks.discard(done)
+        call.close()
         if done.cancelled():
             return
         error = done.exception()  # also when nobody waits for it any more: it counts as seen
+        result = done.result() if error is None else None
         if self._transport.is_closing():
+            if isinstance(result, Deferred):
+                result.cancel()
             return
-        self._fill(slot, done.result() if error is None else self._failed(call, error))
-        self._flush()
-        if call.throttle_ms:
-            self._mute(call.throttle_ms)
+        if isinstance(result, Deferred):
+            self._defer(slot, call, result)
+        else:
+            self._fill(slot, result if error is None else self._failed(call, error))
+            self._flush()
+            if call.throttle_ms:
+                self._mute(call.throttle_ms)
         if self._may_go_on:
             self._handle_frames()
 

@@ -10,6 +10,7 @@ import logging
 import socket
 from collections.abc import Callable
 
+from ottla.api.registry import frame_limits
 from ottla.config import BrokerConfig, Endpoint
 from ottla.errors import Refusal
 from ottla.net.admission import Admission
@@ -84,10 +85,20 @@ class Listener:
                 await readable.wait()
                 loop.remove_reader(listening)  # it would be called again and again while nobody is accepted
                 accepted = self._accept_some(listening, shared.admission)
-                await asyncio.gather(*(self._connect(each, factory) for each in accepted))
+                await self._connect_all(accepted, factory)
                 await asyncio.sleep(FULL_SECONDS if self._full else 0)
         finally:
             loop.remove_reader(listening)
+
+    async def _connect_all(self, accepted: list[socket.socket], factory: Callable[[], Connection]) -> None:
+        """To the end also when the listener stops: uvloop closes a transport that is made while its maker is cancelled
+        without a word to its connection, whose requests would be answered into nothing."""
+        connecting = asyncio.gather(*(self._connect(each, factory) for each in accepted))
+        try:
+            await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            await connecting
+            raise
 
     def _accept_some(self, listening: socket.socket, admission: Admission) -> list[socket.socket]:
         """Those that wait, as far as there are files for them; all at once, because the kernel's queue is short."""
@@ -122,10 +133,12 @@ class Listener:
         self._full = full
 
     def _factory(self, shared: Shared) -> Callable[[], Connection]:
+        limits = frame_limits(self._config["ottla.request.bytes.max"])
         return lambda: Connection(
             shared,
             self.endpoint.name,
             frame_bytes_max=self._config["socket.request.max.bytes"],
+            limits=limits,
             open_connections=self._connections,
         )
 

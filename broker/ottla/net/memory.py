@@ -6,14 +6,18 @@ room its connection waits, first come, first served; one frame that is larger th
 Answers: nobody waits. When clients leave too much unread, those that take nothing lose their connections.
 """
 
+import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 __all__ = ["AnswerMemory", "RequestMemory", "Sender"]
 
+LARGE_BYTES = 8 << 20  # of one frame: more than the allocator needs to keep when it is gone
 PROGRESS_SECONDS = 5.0  # between two looks at frames under way
 PROGRESS_BYTES_MIN = 64 * 1024  # what must have come of a frame since the last look, while others wait for memory
+PLENTY_LOOK_SECONDS, PLENTY_LOOKS_MAX = 0.1, 3  # of a large answer that waits for clients to take others
 STALLED_SECONDS_MAX = 1.0  # for a client that takes nothing while there is too much unread
 
 
@@ -68,6 +72,7 @@ class RequestMemory:
 
     def release(self, size: int, receiver: Receiver | None = None) -> None:
         self._used_bytes -= size
+        self._was_scarce |= size >= LARGE_BYTES
         if receiver is not None:
             self._progress.pop(receiver, None)
         self._wake()
@@ -118,6 +123,8 @@ class AnswerMemory:
         self._clock = clock
         self._stalled: dict[Sender, float] = {}
         self._was_scarce = False
+        self._plenty: asyncio.Event | None = None
+        self._taken_bytes = 0  # by clients, ever
         self.held_bytes = 0
 
     @property
@@ -131,9 +138,24 @@ class AnswerMemory:
 
     def change(self, by_bytes: int) -> None:
         self.held_bytes += by_bytes
+        self._taken_bytes -= min(by_bytes, 0)
         self._was_scarce |= self.is_scarce
+        if self._plenty is not None and not self.is_scarce:
+            self._plenty.set()
         if by_bytes > 0 and self.held_bytes > self._limit_bytes and self._stalled:
             self._relieve()
+
+    async def until_plenty(self) -> None:
+        """Before a large answer is made, as long as clients take others. Not for long: those behind it wait as well."""
+        taken_before = -1
+        for _ in range(PLENTY_LOOKS_MAX):
+            if not self.is_scarce or self._taken_bytes == taken_before:
+                break
+            taken_before = self._taken_bytes
+            self._plenty = self._plenty or asyncio.Event()
+            self._plenty.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._plenty.wait(), PLENTY_LOOK_SECONDS)
 
     def stalled(self, sender: Sender) -> None:
         self._stalled.setdefault(sender, self._clock())

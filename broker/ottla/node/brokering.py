@@ -9,13 +9,14 @@ from ottla.api.call import Services
 from ottla.api.cluster_view import PartitionCache
 from ottla.api.fetch_sessions import FetchSessions
 from ottla.api.registry import load_all
+from ottla.api.slices import Pace
 from ottla.config import BrokerConfig, Endpoint
 from ottla.coordination.asking import Asking, Call
 from ottla.coordination.coordinator import Surroundings
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.image import Image
-from ottla.metadata.relay import ControllerLink
-from ottla.metadata.state import Listener as Advertised
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import Listener as Advertised
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.metadata.runtime.relay import ControllerLink
 from ottla.net.admission import Admission
 from ottla.net.connection import Shared
 from ottla.net.listener import Listener
@@ -25,9 +26,9 @@ from ottla.node.foundation import Foundation
 from ottla.replica.host import ReplicaHost
 from ottla.replica.settings import LiveSettings
 from ottla.replica.upkeep import Upkeep
-from ottla.storage.cleaner import Cleaner
-from ottla.storage.folder_names import TopicPartition
-from ottla.storage.worker import ProcessWorker, Worker
+from ottla.storage.compaction.cleaner import Cleaner
+from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.workers.worker import ProcessWorker, Worker
 from ottla.system import FileShares, System, file_limit
 
 __all__ = ["BrokerPart"]
@@ -119,13 +120,14 @@ class BrokerPart:
         )
         coordinators = self._coordinators = Coordinators(around, call=call)
         coordinators.start()
-        services = self._services(around, coordinators, controller, cluster_id=cluster_id)
-        shared = self._shared(services)
+        answers = AnswerMemory(self._config["ottla.answers.max.bytes"], self._system.clock.monotonic)
+        services = self._services(around, coordinators, controller, answers, cluster_id=cluster_id)
+        shared = self._shared(services, answers)
         for listener in self._listeners:
             await listener.start(shared)
         return coordinators.asking
 
-    def _shared(self, services: Services) -> Shared:
+    def _shared(self, services: Services, answers: AnswerMemory) -> Shared:
         """What all connections have in common."""
         shares = FileShares.of(file_limit(), logs_wanted=self._config["ottla.open.files.max"])
         partitions = sum(1 for _ in self.replicas)
@@ -141,11 +143,17 @@ class BrokerPart:
             services=services,
             admission=Admission(self._settings.broker, files_max=shares.connections),
             requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
-            answers=AnswerMemory(self._config["ottla.answers.max.bytes"], self._system.clock.monotonic),
+            answers=answers,
         )
 
     def _services(
-        self, around: Surroundings, coordinators: Coordinators, controller: ControllerLink, *, cluster_id: str
+        self,
+        around: Surroundings,
+        coordinators: Coordinators,
+        controller: ControllerLink,
+        answers: AnswerMemory,
+        *,
+        cluster_id: str,
     ) -> Services:
         """What handlers may use."""
         sessions_max = self._config["max.incremental.fetch.session.cache.slots"]
@@ -157,6 +165,8 @@ class BrokerPart:
             system=around.system,
             feed=around.feed,
             controller=around.controller,
+            answers=answers,
+            pace=Pace(),
             describe_quorum=controller.describe_quorum,
             voters=controller,
             replicas=around.replicas,

@@ -11,8 +11,8 @@ from ottla.config import (
     check_topic_setting,
     render,
 )
-from ottla.metadata.commands import Context
-from ottla.metadata.state import ResourceType
+from ottla.metadata.decisions.commands import Context
+from ottla.metadata.model.state import ResourceType
 from ottla.replica.settings import LiveSettings
 
 __all__ = ["make_context"]

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from ottla.config import BrokerConfig
 from ottla.handover import Handover
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.relay import ControllerLink
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.metadata.runtime.relay import ControllerLink
 from ottla.node.brokering import BrokerPart
 from ottla.node.foundation import Foundation
-from ottla.storage.folder_names import TopicPartition
+from ottla.storage.core.folder_names import TopicPartition
 from ottla.system import System
 
 if TYPE_CHECKING:

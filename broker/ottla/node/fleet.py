@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable
 
 from ottla.config import BrokerConfig
-from ottla.metadata.rounds import Rounds
-from ottla.metadata.watch import BrokerWatch
+from ottla.metadata.runtime.rounds import Rounds
+from ottla.metadata.runtime.watch import BrokerWatch
 from ottla.node.quorum import QuorumPart, bracketed, seed_voters
-from ottla.raft.messages import Member
+from ottla.raft.core.messages import Member
 from ottla.raft.voter_changes import VoterChanges
 from ottla.rpc.channels import Channels
 from ottla.rpc.control import SERVICE, ControlService
@@ -44,7 +44,11 @@ class FleetPart:
             endpoint=f"{self.host}:{self.port}",
         )
         self.transport = QuorumTransport(
-            identity, channels=self.channels, seed=seed_voters(config), on_gone=self._process_gone
+            identity,
+            channels=self.channels,
+            seed=seed_voters(config),
+            on_gone=self._process_gone,
+            threads=system.threads,
         )
 
     def attach(self, quorum: QuorumPart) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
-from ottla.storage.directories import LogDirectories
-from ottla.storage.directory import claim_all
-from ottla.storage.files import FileCache
-from ottla.storage.folder_names import TopicPartition
+from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.directory import claim_all
+from ottla.storage.directories.files import FileCache
 from ottla.system import FileShares, System, file_limit, uuid_text
 
 __all__ = ["Foundation"]

@@ -13,12 +13,12 @@ from typing import Protocol
 from ottla.config import BrokerConfig
 from ottla.errors import Code, KafkaError, Refusal
 from ottla.handover import Pulse
-from ottla.metadata.active import Controller
-from ottla.metadata.changes import Changes
-from ottla.metadata.commands import FenceBroker, RegisterBroker, UnfenceBroker
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.image import Image
-from ottla.metadata.watch import Heartbeat, HeartbeatReply
+from ottla.metadata.decisions.commands import FenceBroker, RegisterBroker, UnfenceBroker
+from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.active import Controller
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.metadata.runtime.watch import Heartbeat, HeartbeatReply
 from ottla.system import System
 
 __all__ = ["FleetMembership", "LoneMembership", "Membership"]

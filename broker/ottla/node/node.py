@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
 from ottla.handover import Handover
-from ottla.metadata.commands import RegisterBroker
-from ottla.metadata.features import SUPPORTED_FEATURES
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.relay import ControllerLink, FeedRelay
+from ottla.metadata.decisions.commands import RegisterBroker
+from ottla.metadata.decisions.features import SUPPORTED_FEATURES
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.metadata.runtime.relay import ControllerLink, FeedRelay
 from ottla.node import data
 from ottla.node.brokering import BrokerPart
 from ottla.node.data import DataPart
 from ottla.node.foundation import Foundation
 from ottla.node.membership import FleetMembership, LoneMembership, Membership
 from ottla.node.quorum import QuorumPart, seed_voters
-from ottla.raft.messages import Member
-from ottla.storage.folder_names import TopicPartition
+from ottla.raft.core.messages import Member
+from ottla.storage.core.folder_names import TopicPartition
 from ottla.system import System, Threads
 
 if TYPE_CHECKING:

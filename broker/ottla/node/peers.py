@@ -7,8 +7,8 @@ import logging
 
 from ottla.config import BrokerConfig
 from ottla.coordination.asking import Asking, Call
-from ottla.metadata.changes import Changes
-from ottla.metadata.image import Image
+from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.image import Image
 from ottla.node.fleet import bind_address, place
 from ottla.replica.host import ReplicaHost
 from ottla.replica.isr_changes import Controller

@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
-from ottla.metadata.active import ActiveController
-from ottla.metadata.commands import Command, Context
-from ottla.metadata.feed import MetadataMachine
+from ottla.metadata.decisions.commands import Command, Context
+from ottla.metadata.runtime.active import ActiveController
+from ottla.metadata.runtime.feed import MetadataMachine
 from ottla.node.context import make_context
-from ottla.raft.core import RaftConfig
+from ottla.raft.core.messages import Member, Voter, Voters
+from ottla.raft.core.raft import RaftConfig
 from ottla.raft.driver import QuorumState, RaftDriver, SnapshotLimits, Transport
-from ottla.raft.messages import Member, Voter, Voters
 from ottla.raft.store import RaftStore
 from ottla.raft.voter_changes import VoterChanges
 from ottla.replica.settings import LiveSettings

@@ -1,8 +1,2 @@
-"""The metadata quorum.
-
-    messages, log, progress, quorum, role     values and their arithmetic
-    core, elections, leading, following       the automaton: events in, effects out
-    frames                                    entries and snapshots as bytes
-
-All of these are pure. `store` keeps the promises on disk, `driver` performs the effects.
-"""
+"""The metadata quorum: `core` decides (pure), `store` keeps its promises on disk, `driver` performs its effects,
+`voter_changes` adds and removes voters while it works."""

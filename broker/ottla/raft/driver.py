@@ -13,12 +13,12 @@ from typing import Protocol
 
 import msgspec
 
-from ottla.raft import leading
-from ottla.raft.core import NotLeader, Raft, RaftConfig, Ready
-from ottla.raft.messages import Entry, Member, Message, Snapshot, Voters
-from ottla.raft.progress import Progress
-from ottla.raft.quorum import is_voter
-from ottla.raft.role import Role
+from ottla.raft.core import leading
+from ottla.raft.core.messages import Entry, Member, Message, Snapshot, Voters
+from ottla.raft.core.progress import Progress
+from ottla.raft.core.quorum import is_voter
+from ottla.raft.core.raft import NotLeader, Raft, RaftConfig, Ready
+from ottla.raft.core.role import Role
 from ottla.raft.store import RaftStore
 from ottla.system import System
 
@@ -174,7 +174,7 @@ class RaftDriver:
         return proposal.index
 
     def submit(self, batches: Sequence[bytes]) -> Proposal:
-        """Appends at once, so that the index is known; commits later. NotLeader or Overloaded when refused."""
+        """Appends at once, so that the index is known; commits later. NotLeader, Overloaded or TooLarge if refused."""
         if self._stopping or self.closed.done():
             raise NotLeader(None)
         index = self.raft.propose(batches, self._now())

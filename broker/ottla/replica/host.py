@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from ottla.errors import Code, KafkaError
-from ottla.metadata.changes import Changes
-from ottla.metadata.image import Image
-from ottla.metadata.state import PartitionState, ResourceType, Topic
+from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import PartitionState, ResourceType, Topic
 from ottla.replica.isr_changes import Controller
 from ottla.replica.leading import LeaderStream
 from ottla.replica.lost import LostReplicas
@@ -23,9 +23,9 @@ from ottla.replica.replication import Replication
 from ottla.replica.settings import LiveSettings
 from ottla.replica.streams import Connect, Stream
 from ottla.replica.throttling import Throttles
-from ottla.storage.directories import LogDirectories
-from ottla.storage.log import Log
-from ottla.storage.worker import Worker
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.log.log import Log
+from ottla.storage.workers.worker import Worker
 from ottla.system import System
 
 __all__ = ["ReplicaHost"]
@@ -33,6 +33,7 @@ __all__ = ["ReplicaHost"]
 log = logging.getLogger("ottla.replica")
 
 LOGS_AT_ONCE = 200
+PARTITIONS_AT_ONCE = 20  # that change in one turn of the loop; a removal renames a folder
 
 
 class ReplicaHost:
@@ -51,6 +52,7 @@ class ReplicaHost:
         self._watermarks: Mapping[tuple[str, int], int] = {}
         self._todo: deque[tuple[Image, Changes]] = deque()
         self._work: asyncio.Task[None] | None = None
+        self._changed = 0
         self._heard = 0
         self._done = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -173,6 +175,7 @@ class ReplicaHost:
 
     async def _apply(self, image: Image, changes: Changes) -> None:
         self._image = image
+        self._changed = 0
         await self._delete(changes.deleted)
         new = []
         for topic_id, indexes in changes.partitions.items():
@@ -192,8 +195,9 @@ class ReplicaHost:
                         self._arrange(partition)
                 elif key not in self.offline:
                     new.append((topic, state))
+                await self._give_way()
         await self._create(new)
-        self._apply_settings(changes)
+        await self._apply_settings(changes)
         if changes.brokers and self._replication is not None:
             self._replication.brokers_changed()
         self._tell_losses()
@@ -235,10 +239,20 @@ class ReplicaHost:
         return broker.epoch if broker is not None and broker.is_active else None
 
     async def _delete(self, deleted: Mapping[uuid.UUID, str]) -> None:
-        for topic_id, name in deleted.items():
-            for key in [key for key in self._partitions if key[0] == topic_id.bytes]:
-                await self._remove(self._partitions[key])
-            self.offline = {key: lost for key, lost in self.offline.items() if key[0] != name}
+        if not deleted:
+            return
+        hosted = [partition for (topic, _), partition in self._partitions.items() if isinstance(topic, bytes)]
+        for partition in [partition for partition in hosted if partition.topic_id in deleted]:
+            await self._remove(partition)
+            await self._give_way()
+        names = set(deleted.values())
+        self.offline = {key: lost for key, lost in self.offline.items() if key[0] not in names}
+
+    async def _give_way(self) -> None:
+        """To be called after each partition: clients are served between them, however many there are."""
+        self._changed += 1
+        if self._changed % PARTITIONS_AT_ONCE == 0:
+            await asyncio.sleep(0)
 
     async def _remove(self, partition: Partition) -> None:
         """Its topic was deleted, or other brokers have it now.
@@ -261,15 +275,16 @@ class ReplicaHost:
     def _isr_size_min(self, topic: str) -> int:
         return int(self._settings.topic(topic)["min.insync.replicas"])
 
-    def _apply_settings(self, changes: Changes) -> None:
+    async def _apply_settings(self, changes: Changes) -> None:
         """New settings reach the logs they concern; a broker-wide default concerns all."""
         everyone = any(kind == ResourceType.BROKER for kind, _ in changes.configs)
         topics = {name for kind, name in changes.configs if kind == ResourceType.TOPIC}
         if everyone or topics:
-            for partition in self:
-                if everyone or partition.topic in topics:
+            for partition in [partition for partition in self if everyone or partition.topic in topics]:
+                if self.find(partition.topic_id.bytes, partition.index) is partition:  # its log dir may have failed
                     partition.log.settings = self._settings.log(partition.topic)
                     self._rejudge(partition)
+                    await self._give_way()
 
     def _rejudge(self, partition: Partition) -> None:
         state = self._image.partition(partition.topic, partition.index)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any, Protocol
 
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import AlterPartition, Command, IsrChange
+from ottla.metadata.decisions.commands import AlterPartition, Command, IsrChange
 from ottla.replica.partition import Partition
 from ottla.system import System
 

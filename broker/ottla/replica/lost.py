@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ottla.errors import KafkaError
-from ottla.metadata.commands import ReplicasLost
-from ottla.metadata.image import Image
+from ottla.metadata.decisions.commands import ReplicasLost
+from ottla.metadata.model.image import Image
 from ottla.replica.isr_changes import Controller
 
 __all__ = ["LostReplicas"]

@@ -4,7 +4,7 @@ As Kafka's RackAwareReplicaSelector: the leader if it is in the consumer's rack,
 has come furthest.
 """
 
-from ottla.metadata.image import Image
+from ottla.metadata.model.image import Image
 from ottla.replica.isr import FollowerView
 from ottla.replica.partition import Partition
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from ottla.compiled import is_compiled
 from ottla.errors import Code, KafkaError
 from ottla.replica.lines import Line
-from ottla.storage.recompress import opened, recompress
-from ottla.storage.settings import LogSettings
-from ottla.storage.worker import Worker, WorkerDied
+from ottla.storage.core.settings import LogSettings
+from ottla.storage.workers.recompress import opened, recompress
+from ottla.storage.workers.worker import Worker, WorkerDied
 from ottla.wire import batch as batches
 from ottla.wire import framing
 from ottla.wire.batch import CODEC_MASK, HEADER_BYTES, OVERHEAD_BYTES, Batch
@@ -25,11 +25,12 @@ __all__ = ["Openings"]
 
 CODECS = {"uncompressed": 0, **{codec.name.lower(): int(codec) for codec in Codec}}
 # All of these are of bytes after decompression. To check a megabyte takes up to 0.7 ms compiled and 100 ms interpreted;
-# to gunzip it, 2 ms.
-HERE_BYTES_MAX = 1 << 20 if is_compiled(framing) else 128 << 10
+# to gunzip it, 2 ms. The batches that clients fill by default, of a megabyte or a mebibyte, fit with what is counted
+# for their last, small pieces: no worker process is started for them.
+HERE_BYTES_MAX = 5 << 18 if is_compiled(framing) else 128 << 10
 UNCOMPRESSED_HERE_BYTES_MAX = 4 << 20 if is_compiled(framing) else 128 << 10
 RECOMPRESSED_HERE_BYTES_MAX = 64 << 10
-TURN_BYTES_MAX = 8 * HERE_BYTES_MAX  # in one turn of the loop, over all requests
+TURN_BYTES_MAX = 8 << 20 if is_compiled(framing) else 1 << 20  # in one turn of the loop, over all requests
 PIECE_BYTES_COUNTED_MIN = 16 << 10  # a piece costs as much as these even if it is empty
 
 

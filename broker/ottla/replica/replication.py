@@ -5,8 +5,8 @@ import logging
 from collections.abc import Iterator
 from typing import Protocol
 
-from ottla.metadata.image import Image
-from ottla.metadata.state import NO_LEADER
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import NO_LEADER
 from ottla.replica.following import LeaderLink
 from ottla.replica.isr_changes import Controller, IsrChanges
 from ottla.replica.partition import Partition

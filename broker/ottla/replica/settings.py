@@ -13,9 +13,9 @@ from ottla.config import (
     effective_broker,
     effective_topic,
 )
-from ottla.metadata.image import Image
-from ottla.metadata.state import ResourceType
-from ottla.storage.settings import LogSettings
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import ResourceType
+from ottla.storage.core.settings import LogSettings
 
 __all__ = ["FLEET_WIDE", "LiveSettings"]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ottla.errors import Code, KafkaError
-from ottla.storage import retention, truncation
-from ottla.storage.log import Located, Log, Slice
-from ottla.storage.segment import Segment
-from ottla.storage.truncation import Cut
+from ottla.storage.log import retention, truncation
+from ottla.storage.log.log import Located, Log, Slice
+from ottla.storage.log.segment import Segment
+from ottla.storage.log.truncation import Cut
 from ottla.system import NO_MORE_FILES, System, finished
 
 __all__ = ["Stored"]

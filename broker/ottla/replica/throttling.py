@@ -6,8 +6,8 @@ all, and what it sends to each follower. A follower that copies from several lea
 
 from collections.abc import Callable
 
-from ottla.metadata.image import Image
-from ottla.metadata.state import ResourceType
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import ResourceType
 from ottla.replica.partition import Partition
 from ottla.replica.settings import FLEET_WIDE, LiveSettings
 from ottla.replica.throttle import UNLIMITED, TokenBucket, is_throttled

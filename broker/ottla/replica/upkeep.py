@@ -8,7 +8,7 @@ from functools import partial
 from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
 from ottla.replica.settings import LiveSettings
-from ottla.storage.cleaner import Cleaner
+from ottla.storage.compaction.cleaner import Cleaner
 from ottla.system import System
 
 __all__ = ["Upkeep"]

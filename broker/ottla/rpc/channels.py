@@ -8,13 +8,13 @@ import asyncio
 import grpc
 import grpc.aio
 
-from ottla.rpc.server import MESSAGE_BYTES_MAX
+from ottla.rpc.server import ANSWER_BYTES_MAX, ASKED_BYTES_MAX
 
 __all__ = ["Channels"]
 
 OPTIONS = (
-    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
-    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_receive_message_length", ANSWER_BYTES_MAX),
+    ("grpc.max_send_message_length", ASKED_BYTES_MAX),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),

@@ -8,9 +8,9 @@ import grpc.aio
 import msgspec
 
 from ottla.errors import Code, KafkaError
-from ottla.metadata.active import ActiveController
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.watch import BrokerWatch, Heartbeat
+from ottla.metadata.runtime.active import ActiveController
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.metadata.runtime.watch import BrokerWatch, Heartbeat
 from ottla.pb import control_pb2 as pb
 from ottla.raft.driver import RaftDriver
 from ottla.rpc.packing import UnknownCommand, pack_reply, unpack_command

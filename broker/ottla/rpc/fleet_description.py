@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Set
 
-from ottla.metadata.health import fleet_health
-from ottla.metadata.image import Image
-from ottla.metadata.state import Broker
+from ottla.metadata.decisions.health import fleet_health
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import Broker
 from ottla.pb import control_pb2 as pb
 from ottla.raft.driver import QuorumState
 

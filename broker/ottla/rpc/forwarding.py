@@ -1,7 +1,9 @@
 """The controller as every node of a fleet sees it: here when this node leads the quorum, otherwise over gRPC.
 
 A call is made again while nobody leads or the leader cannot be reached, until its time is up. As in Kafka, a command
-whose answer was lost is sent again too, and then answers what it finds.
+whose answer was lost is sent again too, and then answers what it finds. Kafka does so until time is up; here it is sent
+again once, since a command that holds one controller's loop would take the lead from each in turn. After the second
+silence the client is told REQUEST_TIMED_OUT, and its own time-out says whether it asks again.
 """
 
 import asyncio
@@ -13,14 +15,14 @@ import grpc.aio
 import msgspec
 
 from ottla.errors import Code, KafkaError
-from ottla.metadata.active import ActiveController
-from ottla.metadata.commands import Command
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.watch import BrokerWatch, Heartbeat, HeartbeatReply
+from ottla.metadata.decisions.commands import Command
+from ottla.metadata.runtime.active import ActiveController
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.metadata.runtime.watch import BrokerWatch, Heartbeat, HeartbeatReply
 from ottla.pb import control_pb2 as pb
 from ottla.pb.control_pb2_grpc import ControlStub
+from ottla.raft.core.messages import Member
 from ottla.raft.driver import QuorumState, RaftDriver
-from ottla.raft.messages import Member
 from ottla.raft.voter_changes import VoterChanges
 from ottla.rpc.channels import Channels
 from ottla.rpc.packing import pack_command, unpack_reply
@@ -36,9 +38,15 @@ Reply = TypeVar("Reply")
 COMMAND_SECONDS_MAX = 30.0
 ATTEMPT_SECONDS_MAX = 10.0
 RETRY_SECONDS = 0.05
+# Controllers that may take a command and not answer it, by a deadline or by losing the lead meanwhile.
+SILENCES_MAX = 2
 # How soon an attempt notices that its leader is none any more.
 LEADER_CHECK_SECONDS = 0.1
 TRY_AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+class LeadLost(KafkaError):
+    """The controller that was asked leads no more and has not answered: nobody knows what it did."""
 
 
 class Forwarding:
@@ -135,10 +143,11 @@ class Forwarding:
         seconds: float,
     ) -> Reply:
         give_up_at = self._clock.monotonic() + seconds
+        silences = 0
         while True:
-            leader = self._driver.leader_id
+            leader, is_local = self._driver.leader_id, self._local.is_active
             try:
-                if self._local.is_active:
+                if is_local:
                     return await locally()
                 if leader is not None and (address := self._address_of(leader)):
                     stub = ControlStub(self._channels.to(address))
@@ -147,12 +156,14 @@ class Forwarding:
             except KafkaError as error:
                 if error.code is not Code.not_controller:
                     raise
+                silences += is_local or isinstance(error, LeadLost)
                 problem = str(error)
             except grpc.aio.AioRpcError as error:
                 if error.code() not in TRY_AGAIN:
                     raise KafkaError(Code.unknown_server_error, f"node {leader}: {error.details()}") from error
+                silences += error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
                 problem = f"node {leader}: {error.details()}"
-            if self._clock.monotonic() >= give_up_at:
+            if self._clock.monotonic() >= give_up_at or silences >= SILENCES_MAX:
                 raise KafkaError(Code.request_timed_out, f"The controller did not answer in time: {problem}")
             await asyncio.sleep(RETRY_SECONDS)
 
@@ -163,7 +174,7 @@ class Forwarding:
             while not task.done():
                 await asyncio.wait([task], timeout=LEADER_CHECK_SECONDS)
                 if not task.done() and self._driver.leader_id not in (leader, None):
-                    raise KafkaError(Code.not_controller, f"node {leader} does not lead any more")
+                    raise LeadLost(Code.not_controller, f"node {leader} does not lead any more")
             return task.result()
         finally:
             task.cancel()

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 import msgspec
 
 from ottla.pb import quorum_pb2 as pb
-from ottla.raft.messages import Member
+from ottla.raft.core.messages import Member
 
-__all__ = ["PROTOCOL_VERSIONS", "Identity", "common_version", "hello_to", "member_of", "refusal"]
+__all__ = ["NAME_CHARACTERS_MAX", "PROTOCOL_VERSIONS", "Identity", "common_version", "hello_to", "member_of", "refusal"]
 
 # Lowest and highest version of the protocol between nodes that this build speaks.
 PROTOCOL_VERSIONS = (1, 1)
+NAME_CHARACTERS_MAX = 300  # of a cluster's id or an endpoint: a host name has 253 at most
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +50,8 @@ def common_version(own: tuple[int, int], other: tuple[int, int]) -> int | None:
 
 def refusal(hello: pb.Hello, own: Identity, connected: Mapping[int, bytes]) -> str | None:
     """Why this node does not talk to the sender, None when it does. `connected`: incarnations of nodes by id."""
+    if max(len(hello.cluster_id), len(hello.endpoint)) > NAME_CHARACTERS_MAX:
+        return f"a node sent a hello with names of more than {NAME_CHARACTERS_MAX} characters"
     where = f"node {hello.node_id} at {hello.endpoint}"
     if hello.cluster_id != own.cluster_id:
         return f"{where} belongs to cluster {hello.cluster_id}, node {own.member.id} to cluster {own.cluster_id}"

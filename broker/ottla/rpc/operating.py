@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 import grpc
 
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import AlterReassignments, Command, Reassignment, UnregisterBroker
-from ottla.metadata.draining import drain, drain_progress
-from ottla.metadata.safety import PartitionReason, may_restart
+from ottla.metadata.decisions.commands import AlterReassignments, Command, Reassignment, UnregisterBroker
+from ottla.metadata.decisions.draining import drain, drain_progress
+from ottla.metadata.decisions.safety import PartitionReason, may_restart
 from ottla.pb import control_pb2 as pb
 from ottla.raft.voter_changes import VoterChanges
 from ottla.rpc.control import Context, ControlService, outcome_of, unary

@@ -7,8 +7,8 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from ottla.metadata import commands
-from ottla.metadata.commands import Command
+from ottla.metadata.decisions import commands
+from ottla.metadata.decisions.commands import Command
 
 __all__ = ["UnknownCommand", "pack_command", "pack_reply", "unpack_command", "unpack_reply"]
 

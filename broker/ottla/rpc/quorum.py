@@ -4,7 +4,10 @@ One stream to each peer and one from each; both begin with a hello, and a node t
 with a line in both logs.
 """
 
+import asyncio
+import gc
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import contextmanager
 from typing import Any
@@ -13,29 +16,43 @@ import grpc
 import grpc.aio
 
 from ottla.pb import quorum_pb2 as pb
+from ottla.raft.core.messages import Join, Member, Message, Voters
+from ottla.raft.core.quorum import find, is_voter
 from ottla.raft.driver import RaftDriver
-from ottla.raft.messages import Member, Message, Voters
-from ottla.raft.quorum import find
 from ottla.rpc.channels import Channels
-from ottla.rpc.greeting import Identity, common_version, member_of, refusal
+from ottla.rpc.greeting import NAME_CHARACTERS_MAX, Identity, common_version, member_of, refusal
 from ottla.rpc.quorum_messages import decode, snapshot_of
 from ottla.rpc.quorum_peer import Peer
 from ottla.rpc.server import RpcServer
+from ottla.system import Threads, give_free_memory_back
 
 __all__ = ["QuorumTransport"]
 
 log = logging.getLogger("ottla.quorum")
 
-SNAPSHOT_BYTES_MAX = 2 << 30
+SNAPSHOT_BYTES_MAX = 512 << 20  # several million partitions; it is in memory as a whole
+MANY_BYTES = 8 << 20  # of a message or a snapshot: more than the allocator needs to keep when it is gone
 REFUSALS_NOTED_MAX = 100
+ADDRESSES_TOLD_MAX = 10_000
+ASKED_MAX = 100
+SETTLE_SECONDS = 1.0
 
 
 class QuorumTransport:
     """`seed` tells where voters are until the log does; `on_gone` hears of nodes whose process ended."""
 
-    def __init__(self, own: Identity, *, channels: Channels, seed: Voters, on_gone: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        own: Identity,
+        *,
+        channels: Channels,
+        seed: Voters,
+        on_gone: Callable[[int], None],
+        threads: Threads,
+    ) -> None:
         self._own = own
         self._channels = channels
+        self._threads = threads
         self._seed = seed
         self._on_gone = on_gone
         self._driver: RaftDriver | None = None
@@ -43,6 +60,10 @@ class QuorumTransport:
         self._told: dict[int, str] = {}  # addresses by hello and hint, newer than the log's
         self._refused: dict[str, str] = {}  # endpoints and why
         self._connected: dict[int, list[bytes]] = {}  # incarnations of nodes that have streams to us
+        self._asked: deque[int] = deque(maxlen=ASKED_MAX)  # nodes that this one asked for what it lacks
+        self._arriving: list[bytes] = []  # parts of the snapshot that comes in; a later one takes its place
+        self._settling: asyncio.TimerHandle | None = None
+        self._settle_again = False
 
     def attach(self, driver: RaftDriver) -> None:
         self._driver = driver
@@ -61,6 +82,8 @@ class QuorumTransport:
         )
 
     async def close(self) -> None:
+        if self._settling is not None:
+            self._settling.cancel()
         peers, self._peers = self._peers, {}
         for peer in peers.values():
             await peer.close()
@@ -68,6 +91,8 @@ class QuorumTransport:
     # out
 
     def send(self, message: Message) -> None:
+        if isinstance(message, Join) and message.target not in self._asked:
+            self._asked.append(message.target)
         peer = self._peers.get(message.target)
         if peer is None:
             peer = self._peers[message.target] = Peer(
@@ -94,7 +119,7 @@ class QuorumTransport:
     async def _exchange(
         self, frames: AsyncIterator[pb.QuorumFrame], context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> AsyncIterator[pb.Welcome]:
-        hello = (await anext(frames, pb.QuorumFrame())).hello
+        hello = self._hello_in(await anext(frames, pb.QuorumFrame()))
         yield await self._welcome(hello, context)
         source = member_of(hello)
         with self._connection(hello):
@@ -111,6 +136,11 @@ class QuorumTransport:
         message = decode(received, source=source, target=self._own.member.id)
         if message is not None and self._driver is not None:
             self._driver.receive(message)
+
+    def _hello_in(self, first: pb.QuorumFrame | pb.SnapshotFrame) -> pb.Hello:
+        """A copy, since a part keeps the whole message in memory, however large."""
+        self._settle_memory(first.ByteSize())
+        return pb.Hello.FromString(first.hello.SerializeToString())
 
     async def _welcome(self, hello: pb.Hello, context: "grpc.aio.ServicerContext[Any, Any]") -> pb.Welcome:
         connected = {node: incarnations[-1] for node, incarnations in self._connected.items()}
@@ -142,25 +172,65 @@ class QuorumTransport:
                 self._connected.pop(hello.node_id, None)
 
     def _learn(self, node_id: int, endpoint: str) -> None:
-        if endpoint and node_id != self._own.member.id:
+        is_plausible = 0 < len(endpoint) <= NAME_CHARACTERS_MAX and len(self._told) < ADDRESSES_TOLD_MAX
+        if is_plausible and node_id != self._own.member.id:
             self._told[node_id] = endpoint
 
     async def _take_snapshot(
         self, frames: AsyncIterator[pb.SnapshotFrame], context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> pb.Welcome:
-        hello = (await anext(frames, pb.SnapshotFrame())).hello
+        hello = self._hello_in(await anext(frames, pb.SnapshotFrame()))
         welcome = await self._welcome(hello, context)
+        source = member_of(hello)
+        if self._driver is None or not self._may_send_snapshots(source):
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"node {source.id} is not known to be a voter")
         head = (await anext(frames, pb.SnapshotFrame())).head
-        parts: list[bytes] = []
-        received = 0
-        async for frame in frames:
-            received += len(frame.data)
-            if received > min(head.size, SNAPSHOT_BYTES_MAX):
-                break
-            parts.append(frame.data)
-        if received != head.size:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{received} bytes of a snapshot of {head.size}")
-        if self._driver is not None:
-            source = member_of(hello)
-            self._driver.receive(snapshot_of(head, b"".join(parts), source=source, target=self._own.member.id))
+        if head.size > SNAPSHOT_BYTES_MAX:
+            text = f"a snapshot of {head.size} bytes; this version takes {SNAPSHOT_BYTES_MAX}"
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, text)
+        data = await self._snapshot_data(frames, head.size)
+        if len(data) != head.size:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{len(data)} bytes of a snapshot of {head.size}")
+        self._driver.receive(snapshot_of(head, data, source=source, target=self._own.member.id))
         return welcome
+
+    def _may_send_snapshots(self, source: Member) -> bool:
+        """Voters, who leads as far as this node knows, and whom it asked for what it lacks."""
+        assert self._driver is not None
+        is_known = is_voter(self._driver.raft.log.voters, source) or is_voter(self._seed, source)
+        return is_known or source.id == self._driver.leader_id or source.id in self._asked
+
+    async def _snapshot_data(self, frames: AsyncIterator[pb.SnapshotFrame], size: int) -> bytes:
+        """At most one part more than `size`. One snapshot at a time: the sender of an earlier one may be frozen."""
+        self._arriving.clear()
+        parts = self._arriving = []
+        received = 0
+        try:
+            async for frame in frames:
+                if parts is not self._arriving:
+                    return b""
+                received += len(frame.data)
+                parts.append(frame.data)
+                if received > size:
+                    break
+            return b"".join(parts)
+        finally:
+            parts.clear()
+            self._settle_memory(received)
+
+    def _settle_memory(self, used_bytes: int) -> None:
+        """Soon, when what was used is free; again for what comes until then."""
+        if used_bytes < MANY_BYTES:
+            return
+        if self._settling is not None:
+            self._settle_again = True
+        else:
+            self._settling = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._give_memory_back)
+
+    def _give_memory_back(self) -> None:
+        gc.collect(1)  # a call of gRPC that was refused is a cycle, and its message is part of it
+        self._threads.run(give_free_memory_back)
+        self._settling = None
+        if self._settle_again:
+            self._settle_again = False
+            self._settle_memory(MANY_BYTES)

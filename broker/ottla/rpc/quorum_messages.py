@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ottla.pb import quorum_pb2 as pb
-from ottla.raft import messages as m
-from ottla.raft.messages import Entry, EntryKind, Member, Message, Snapshot, Voter, Voters
+from ottla.raft.core import messages as m
+from ottla.raft.core.messages import Entry, EntryKind, Member, Message, Snapshot, Voter, Voters
 
 __all__ = ["SNAPSHOT_PART_BYTES", "decode", "encode", "snapshot_frames", "snapshot_head", "snapshot_of"]
 

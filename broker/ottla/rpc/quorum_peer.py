@@ -10,7 +10,7 @@ import grpc.aio
 
 from ottla.pb import quorum_pb2 as pb
 from ottla.pb.quorum_pb2_grpc import QuorumStub
-from ottla.raft.messages import InstallSnapshot, Message
+from ottla.raft.core.messages import InstallSnapshot, Message
 from ottla.rpc.channels import Channels
 from ottla.rpc.greeting import Identity, hello_to
 from ottla.rpc.probing import nobody_listens

@@ -10,14 +10,18 @@ import grpc.aio
 
 from ottla.errors import Refusal
 
-__all__ = ["MESSAGE_BYTES_MAX", "RpcServer"]
+__all__ = ["ANSWER_BYTES_MAX", "ASKED_BYTES_MAX", "RpcServer"]
 
-MESSAGE_BYTES_MAX = 128 * 1024 * 1024  # a batch as large as socket.request.max.bytes lets in must fit
+# One message to a server: anybody may send it, and it is in memory before it is known who did. Commands, entries of the
+# metadata log (RaftConfig.entry_bytes_max) and what followers ask for all fit; snapshots come in parts.
+ASKED_BYTES_MAX = 16 * 1024 * 1024
+# One message from a server, to a node that asked for it: a batch as large as socket.request.max.bytes lets in must fit.
+ANSWER_BYTES_MAX = 128 * 1024 * 1024
 STOP_SECONDS_MAX = 0.2  # streams between nodes have no end of their own
 OPTIONS = (
     ("grpc.so_reuseport", 0),  # otherwise a second process binds the same port without a word
-    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
-    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_receive_message_length", ASKED_BYTES_MAX),
+    ("grpc.max_send_message_length", ANSWER_BYTES_MAX),
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.keepalive_permit_without_calls", 1),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import (
+from ottla.metadata.decisions.commands import (
     Command,
     CreatePartitions,
     CreateTopics,
@@ -17,8 +17,8 @@ from ottla.metadata.commands import (
     SettingOperation,
     TopicRef,
 )
-from ottla.metadata.image import Image
-from ottla.metadata.state import PartitionState, ResourceType, Topic
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import PartitionState, ResourceType, Topic
 from ottla.pb import control_pb2 as pb
 from ottla.rpc.control import Context, ControlService, unary
 

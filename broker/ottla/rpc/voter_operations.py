@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.errors import Code, KafkaError
 from ottla.pb import control_pb2 as pb
-from ottla.raft.messages import ANY_DIRECTORY, Member
+from ottla.raft.core.messages import ANY_DIRECTORY, Member
 from ottla.raft.voter_changes import VoterChanges
 from ottla.rpc.control import Context, ControlService, outcome_of, unary
 

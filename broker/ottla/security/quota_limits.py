@@ -7,8 +7,8 @@ for a client id by all users; a default holds for each one separately.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.metadata.client_quotas import CLIENT_ID, IP, USER
-from ottla.metadata.state import QuotaEntity
+from ottla.metadata.decisions.client_quotas import CLIENT_ID, IP, USER
+from ottla.metadata.model.state import QuotaEntity
 
 __all__ = ["Limit", "client_limit", "connection_limit"]
 

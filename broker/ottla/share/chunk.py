@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ottla.share.partition import Acquired, Found
-from ottla.storage.read import Slice
+from ottla.storage.log.read import Slice
 from ottla.system import Buffer
 from ottla.wire.batch import Batch, iterate
 from ottla.wire.records import iterate as iterate_records

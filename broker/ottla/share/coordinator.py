@@ -10,8 +10,8 @@ from ottla.coordination.coordinator import Coordinator, Surroundings
 from ottla.coordination.loading import Loading
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
-from ottla.metadata.changes import Changes
-from ottla.metadata.image import Image
+from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.image import Image
 from ottla.replica.partition import Partition
 from ottla.share.messages import ShareKey, ShareState, StateBatch, Summary
 from ottla.share.shard import ShareShard

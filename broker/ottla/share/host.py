@@ -12,7 +12,7 @@ from typing import Any
 
 from ottla.coordination.coordinator import Surroundings
 from ottla.errors import Code, KafkaError
-from ottla.metadata.state import ResourceType
+from ottla.metadata.model.state import ResourceType
 from ottla.replica.partition import Partition
 from ottla.share.hosted import HostedShare
 from ottla.share.loading import load

@@ -12,7 +12,7 @@ import msgspec
 
 from ottla.coordination.asking import Asking, Unreachable
 from ottla.errors import Code, KafkaError
-from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.share.coordinator import ShareCoordinator
 from ottla.share.messages import ShareKey, ShareState, StateBatch, Summary
 from ottla.share.questions import QUESTIONS, Delete, Initialize, Question, Read, Reply, Summarize, Write

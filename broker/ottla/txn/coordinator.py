@@ -16,6 +16,7 @@ from ottla.txn.messages import Membership, Partitions
 from ottla.txn.shard import Ask, TransactionShard
 from ottla.txn.state_topic import StateTopic
 from ottla.txn.transaction import Transaction
+from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["FEATURE", "TransactionCoordinator"]
 
@@ -50,6 +51,8 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         """Also KafkaError: INVALID_REQUEST."""
         if not transactional_id:
             raise KafkaError(Code.invalid_request, "a transactional id must not be empty")
+        if is_too_long(transactional_id):
+            raise KafkaError(Code.invalid_request, f"a transactional id has at most {TEXT_BYTES_MAX} bytes")
         return super().shard_of(transactional_id)
 
     # requests
@@ -141,9 +144,9 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         yield self._abort_late()
         yield self._expire_every(interval, self._expire, "transactional ids")
 
-    def _expire(self, shard: TransactionShard) -> int:
+    async def _expire(self, shard: TransactionShard) -> int:
         expiration_ms = self._settings.broker("transactional.id.expiration.ms")
-        return shard.expire(now_ms=self._now_ms(), expiration_ms=expiration_ms)
+        return await shard.expire(now_ms=self._now_ms(), expiration_ms=expiration_ms)
 
     async def _abort_late(self) -> None:
         while True:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ottla.coordination.asking import Unreachable
 from ottla.errors import Code
-from ottla.metadata.feed import MetadataFeed
+from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.txn.exchange import Exchange
 from ottla.txn.messages import MarkerOrder
 from ottla.txn.states import State

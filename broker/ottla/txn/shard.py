@@ -21,6 +21,7 @@ __all__ = ["Ask", "Delivery", "TransactionShard"]
 log = logging.getLogger("ottla.txn")
 
 RETRY_SECONDS = 0.1
+EXPIRED_PER_TURN_MAX = 50  # then others have a turn of the loop
 Ask = Callable[[Transaction | None, int], Decision]
 """A question to the automaton: about this transaction, with this fresh producer id or -1."""
 
@@ -109,15 +110,25 @@ class TransactionShard(CoordinatorShard):
         self.transactions[transaction.id] = transaction
         self._written[transaction.id] = offset
 
-    def expire(self, *, now_ms: int, expiration_ms: int) -> int:
-        """Ids that were not used for so long go; how many."""
-        gone = [one.id for one in self.transactions.values() if one.is_expired(now_ms, expiration_ms)]
-        for transactional_id in gone:
-            offset = self._writer.append([(records.key_of(transactional_id), None)])
-            del self.transactions[transactional_id]
-            self._written[transactional_id] = offset
-            self._writer.when_committed(offset, partial(self._forget, transactional_id))
-        return len(gone)
+    async def expire(self, *, now_ms: int, expiration_ms: int) -> int:
+        """Ids that were not used for so long go, in slices; how many."""
+        count, old = 0, [one for one in self.transactions.values() if one.is_expired(now_ms, expiration_ms)]
+        for begin in range(0, len(old), EXPIRED_PER_TURN_MAX):
+            if begin:
+                await asyncio.sleep(0)
+            if not self.leads:
+                break
+            unused = [one for one in old[begin : begin + EXPIRED_PER_TURN_MAX] if self.transactions.get(one.id) is one]
+            for one in unused:
+                self._expire_one(one.id)
+            count += len(unused)
+        return count
+
+    def _expire_one(self, transactional_id: str) -> None:
+        offset = self._writer.append([(records.key_of(transactional_id), None)])
+        del self.transactions[transactional_id]
+        self._written[transactional_id] = offset
+        self._writer.when_committed(offset, partial(self._forget, transactional_id))
 
     def _forget(self, transactional_id: str, _: Code) -> None:
         """Until its end is committed, whoever asks for it must wait."""

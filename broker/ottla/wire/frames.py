@@ -6,13 +6,15 @@ of a loop share; only an unfinished frame lies in a buffer of its own, so that a
 buffer grows as bytes really arrive, never because a length claims them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from ottla.wire.reader import Malformed
 
-__all__ = ["FrameBuffer", "ReceiveBuffers"]
+__all__ = ["FrameBuffer", "FrameLimits", "ReceiveBuffers"]
 
 SIZE_BYTES = 4
+KEY_BYTES = 2  # of the API, at the beginning of every request
 SHARED_BYTES = 64 * 1024
 OWN_BYTES_MIN = 4 * 1024
 KEPT_BYTES_MIN, KEPT_BYTES_MAX = 256 * 1024, 2 * 1024 * 1024
@@ -38,13 +40,35 @@ class ReceiveBuffers:
             self._kept.append(buffer)
 
 
+def _nature(first: memoryview) -> str:
+    """What the first bytes of no frame are."""
+    begin = bytes(first)
+    size = f"frame of {int.from_bytes(begin, 'big', signed=True)} bytes"
+    if begin[:2] == b"\x16\x03":
+        return f"{size}, which is the beginning of TLS (security.protocol=SSL) at a listener without TLS"
+    if begin in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"):
+        return f"{size}, which is the beginning of an HTTP request"
+    return size
+
+
+class FrameLimits(NamedTuple):
+    """Smaller frames than `least_bytes` are all right; `check` raises Malformed for (API key, size) beyond a limit."""
+
+    least_bytes: int
+    check: Callable[[int, int], None]
+
+
 class FrameBuffer:
     """Invariant: 0 <= start <= end <= len(view); unread bytes are view[start:end]. `own` is None: view is shared."""
 
-    __slots__ = ("_buffers", "_end", "_frame_bytes_max", "_own", "_start", "_view")
+    __slots__ = ("_buffers", "_end", "_frame_bytes_max", "_limits", "_own", "_start", "_unlimited_bytes_max", "_view")
 
-    def __init__(self, *, frame_bytes_max: int, buffers: ReceiveBuffers | None = None) -> None:
+    def __init__(
+        self, *, frame_bytes_max: int, buffers: ReceiveBuffers | None = None, limits: FrameLimits | None = None
+    ) -> None:
         self._frame_bytes_max = frame_bytes_max
+        self._limits = limits
+        self._unlimited_bytes_max = frame_bytes_max if limits is None else min(frame_bytes_max, limits.least_bytes)
         self._buffers = buffers or ReceiveBuffers()
         self._own: bytearray | None = None
         self._view = self._buffers.shared
@@ -57,8 +81,11 @@ class FrameBuffer:
 
     @property
     def begun_bytes(self) -> int:
-        """What the unread bytes are the beginning of: the claimed size of a frame with its length, 0 when unknown."""
-        if self._end - self._start < SIZE_BYTES:
+        """What the unread bytes are the beginning of: the claimed size of a frame with its length, 0 when unknown.
+
+        A claim is not known before it can be checked against its API's limit.
+        """
+        if self._end - self._start < SIZE_BYTES + KEY_BYTES:
             return 0
         return SIZE_BYTES + int.from_bytes(self._view[self._start : self._start + SIZE_BYTES], "big")
 
@@ -84,13 +111,21 @@ class FrameBuffer:
         if self._end - start < SIZE_BYTES:
             return None
         size = int.from_bytes(self._view[start : start + SIZE_BYTES], "big", signed=True)
-        if not 0 <= size <= self._frame_bytes_max:
-            raise Malformed(f"frame of {size} bytes, allowed are 0 to {self._frame_bytes_max}")
+        if not 0 <= size <= self._unlimited_bytes_max:
+            self._check(size)
         end = start + SIZE_BYTES + size
         if end > self._end:
             return None
         self._start = end
         return self._view[start + SIZE_BYTES : end]
+
+    def _check(self, size: int) -> None:
+        start = self._start
+        if not 0 <= size <= self._frame_bytes_max:
+            raise Malformed(f"{_nature(self._view[start : start + 4])}, allowed are 0 to {self._frame_bytes_max}")
+        key_at = start + SIZE_BYTES
+        if self._limits is not None and self._end - key_at >= KEY_BYTES:
+            self._limits.check(int.from_bytes(self._view[key_at : key_at + KEY_BYTES], "big"), size)
 
     def put_back(self, frame: memoryview) -> None:
         """The frame that `next_frame` gave last is to come again."""
@@ -117,7 +152,7 @@ class FrameBuffer:
     def _move(self) -> None:
         """The unread bytes into a larger buffer of their own: twice as many, but not more than the frame needs."""
         unread = self._view[self._start : self._end]
-        wanted = max(self.begun_bytes, len(unread) + 1, SIZE_BYTES)
+        wanted = max(self.begun_bytes, len(unread) + 1, SIZE_BYTES + KEY_BYTES)
         larger = self._buffers.take(min(wanted, max(2 * len(unread), OWN_BYTES_MIN)), wanted=wanted)
         larger[: len(unread)] = unread
         if self._own is not None:

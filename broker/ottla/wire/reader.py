@@ -23,6 +23,7 @@ __all__ = ["Malformed", "Tally", "TooMany", "bounded", "read_uvarint", "reader_o
 
 Read = Callable[[memoryview, int], tuple[Any, int]]
 NO_ID = bytes(16)
+TEXT_BYTES_MAX = 1 << 20  # names have at most 32,767: a text of megabytes is decoded on the loop and kept by nobody
 NULLABLE_KINDS = ("string", "bytes", "records")
 
 
@@ -278,6 +279,8 @@ def _size32(view: memoryview, position: int) -> tuple[int, int]:
 
 
 def _text(view: memoryview) -> str:
+    if len(view) > TEXT_BYTES_MAX:
+        raise Malformed(f"a text of {len(view)} bytes, allowed are {TEXT_BYTES_MAX}")
     return str(view, "utf-8")
 
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.wire.schema import FIXED_SIZE_CODES, Field, Struct
+from ottla.wire.text_limits import cut
 
 __all__ = ["EncodedArray", "array_head", "element_writer_of", "text", "uvarint", "writer_of"]
 
 Write = Callable[[list[bytes], Any], None]
 NO_ID = bytes(16)
+OUR_OWN_WORDS = "error_message"
 
 
 @dataclass(slots=True, frozen=True)
@@ -23,7 +25,7 @@ class EncodedArray:
     """Stands for an array whose elements are encoded already, by `element_writer_of`."""
 
     count: int
-    data: bytes
+    chunks: Sequence[bytes]
 
 
 def element_writer_of(struct: Struct, path: Sequence[str]) -> Write:
@@ -88,6 +90,8 @@ def _field_writer(field: Field) -> Write:
         one: Write = writer_of(field.struct)
         if field.nullable and not field.is_array:
             one = _nullable_struct(one)
+    elif field.name == OUR_OWN_WORDS and not field.flexible:
+        one = _legacy_message
     else:
         one = PRIMITIVES.get(field.kind) or (_compact if field.flexible else LEGACY[field.kind])
     return _array(one, flexible=field.flexible) if field.is_array else one
@@ -99,7 +103,7 @@ def _array(write_one: Write, *, flexible: bool) -> Write:
             parts.append(b"\0" if flexible else b"\xff\xff\xff\xff")
             return
         if isinstance(items, EncodedArray):
-            parts += (array_head(items.count, flexible=flexible), items.data)
+            parts += (array_head(items.count, flexible=flexible), *items.chunks)
             return
         parts.append(array_head(len(items), flexible=flexible))
         for item in items:
@@ -149,6 +153,11 @@ def _legacy(pack_size: Callable[[int], bytes]) -> Write:
         parts += (pack_size(len(data)), data)
 
     return write
+
+
+def _legacy_message(parts: list[bytes], value: str | None) -> None:
+    """A message may quote a name that is as long as a text can be: rather the beginning of it than no answer."""
+    LEGACY["string"](parts, None if value is None else cut(value.encode()))
 
 
 PRIMITIVES: dict[str, Write] = {**{kind: _fixed(code) for kind, code in FIXED_SIZE_CODES.items()}, "uuid": _uuid}

@@ -1,9 +1,9 @@
 """Quotas as a broker keeps them: what is counted together, for how long one pauses, and how they change."""
 
 from ottla.api.allowances import Allowance, Allowances
-from ottla.metadata.changes import Changes
-from ottla.metadata.image import Image
-from ottla.metadata.state import QuotaEntity
+from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import QuotaEntity
 
 SETTINGS = {
     "quota.window.num": 11,

@@ -9,7 +9,7 @@ from kio.index import load_response_schema
 from ottla.api.call import Call
 from ottla.api.registry import load_all
 from ottla.errors import Code
-from ottla.metadata.features import SHARE_VERSION
+from ottla.metadata.decisions.features import SHARE_VERSION
 from support.decisions import Fleet
 from support.frames import decode_response
 

@@ -13,8 +13,8 @@ from kio.static.primitive import i32Timedelta
 from ottla.api.call import Call
 from ottla.api.registry import load_all
 from ottla.errors import Code
-from ottla.metadata import commands as ask
-from ottla.metadata.image import Image
+from ottla.metadata.decisions import commands as ask
+from ottla.metadata.model.image import Image
 from support.decisions import Fleet
 from support.frames import decode_response, encode_request
 

@@ -122,7 +122,8 @@ def test_format_takes_a_cluster_id_and_refuses_a_second_time(tmp_path):
 
 
 def test_a_broker_that_asks_for_format_leaves_nothing_in_its_way(tmp_path):
-    words = ["--data-dir", str(tmp_path), "--set", "node.id=1", "--set", "controller.quorum.voters=1@a:1,2@b:1"]
+    voters, port = "controller.quorum.voters=1@a:1,2@b:1", "listeners=PLAINTEXT://127.0.0.1:0"
+    words = ["--data-dir", str(tmp_path), "--set", "node.id=1", "--set", voters, "--set", port]
     serve = subprocess.run([sys.executable, "-m", "ottla", "serve", *words], capture_output=True, text=True)
     assert serve.returncode == 1 and "run `ottla format --cluster-id ID`" in serve.stderr
     assert ottla("format", *words).returncode == 0

@@ -63,9 +63,9 @@ def test_flags_win_over_the_file_and_say_where_a_value_came_from(file):
             ["PLAINTEXT://broker.example:19092"],
         ),
         (
-            {"listeners": "PLAINTEXT://a:1,TLS://a:2", "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,TLS:SSL"},
-            ["PLAINTEXT://a:1", "TLS://a:2"],
-            ["PLAINTEXT://a:1", "TLS://a:2"],
+            {"listeners": "IN://a:1,OUT://a:2", "listener_security_protocol_map": "IN:PLAINTEXT,OUT:PLAINTEXT"},
+            ["IN://a:1", "OUT://a:2"],
+            ["IN://a:1", "OUT://a:2"],
         ),
         (
             {"listeners": "PLAINTEXT://a:1,CONTROLLER://a:2", "controller_listener_names": "CONTROLLER"},
@@ -81,10 +81,20 @@ def test_listeners(settings, listeners, advertised):
 
 
 def test_protocols_of_listeners():
-    config = with_settings(
-        listeners="PLAINTEXT://a:1,TLS://a:2", listener_security_protocol_map="plaintext:plaintext,tls:ssl"
+    """No listener pretends to be secured."""
+    with pytest.raises(
+        Refusal, match="TLS://a:2 asks for SSL, which Ottla does not have yet: it would speak plaintext"
+    ):
+        with_settings(
+            listeners="PLAINTEXT://a:1,TLS://a:2", listener_security_protocol_map="plaintext:plaintext,tls:ssl"
+        )
+
+
+def test_settings_of_security_are_not_passed_over():
+    config = with_settings(ssl_keystore_location="/nowhere", sasl_enabled_mechanisms="PLAIN")
+    assert config.warnings == (
+        "--set: sasl.enabled.mechanisms, ssl.keystore.location: without effect, Ottla has no TLS and no SASL yet",
     )
-    assert [endpoint.protocol for endpoint in config.listeners] == ["PLAINTEXT", "SSL"]
 
 
 def test_voters():
@@ -111,6 +121,11 @@ def test_voters():
             {"listeners": "9092"},
             "--set: listeners=9092: Error creating broker listeners from '9092': Unable to parse 9092",
         ),
+        ({"listeners": "9092"}, "expected NAME://host:port, such as PLAINTEXT://127.0.0.1:9092"),
+        ({"listeners": "PLAINTEXT://a:99999"}, "a port is at most 65535"),
+        ({"listeners": "SASL_SSL://a:1"}, "SASL_SSL://a:1 asks for SASL_SSL, which Ottla does not have yet"),
+        ({"authorizer_class_name": "kafka.Acl"}, "--set: authorizer.class.name=kafka.Acl: Ottla has no authorizer yet"),
+        ({"log_retention_ms": "x"}, "--set: log.retention.ms=x: expected a number (long)"),
         ({"listeners": "X://a:1"}, "No protocol for X in listener.security.protocol.map"),
         ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://a:2"}, "different name"),
         ({"listeners": "PLAINTEXT://a:1,SSL://a:1"}, "different port"),

@@ -2,8 +2,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from ottla.group.assignors import Candidate, TopicFacts, by_range
-from ottla.group.uniform_assignor import uniformly
+from ottla.group.consumer.assignors import Candidate, TopicFacts, by_range
+from ottla.group.consumer.uniform_assignor import uniformly
 
 TOPICS = [bytes([number]) * 16 for number in range(4)]
 

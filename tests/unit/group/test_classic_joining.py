@@ -1,7 +1,7 @@
 """Members come together: handshake, delay, protocols, limits, static members."""
 
 from ottla.errors import Code
-from ottla.group.classic_member import Leave
+from ottla.group.classic.member import Leave
 from support.classic_groups import Stage, refused, subscription
 
 

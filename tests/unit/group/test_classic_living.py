@@ -1,9 +1,9 @@
 """Assignments, sessions, leaving, commits, and what the log keeps."""
 
 from ottla.errors import Code
-from ottla.group.classic import ClassicGroup, Rules
-from ottla.group.classic_member import Leave
-from ottla.group.records import replay
+from ottla.group.classic.group import ClassicGroup, Rules
+from ottla.group.classic.member import Leave
+from ottla.group.contract.records import replay
 from support.classic_groups import Stage, refused, subscription
 
 

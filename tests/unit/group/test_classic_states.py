@@ -3,8 +3,8 @@
 import itertools
 
 import pytest
-from ottla.group.classic import ClassicGroup, Rules
-from ottla.group.classic_states import NEXT, Event, State
+from ottla.group.classic.group import ClassicGroup, Rules
+from ottla.group.classic.states import NEXT, Event, State
 
 # Kafka's own table: state → the states from which it may be entered.
 ENTERED_FROM = {

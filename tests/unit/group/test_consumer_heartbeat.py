@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ottla.errors import Code, KafkaError
-from ottla.group.consumer_heartbeat import Heartbeat, heartbeat
-from ottla.group.consumer_member import MemberState
-from ottla.group.effects import Write
+from ottla.group.consumer.heartbeat import Heartbeat, heartbeat
+from ottla.group.consumer.member import MemberState
+from ottla.group.contract.effects import Write
 from support.consumer_groups import GROUP, Answer, Client, LittleShard, topic_id
 
 T = topic_id("t").bytes

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.group.classic import ClassicGroup
-from ottla.group.classic_member import Join, Joined, Leave, Left, Sync, Synced
-from ottla.group.embedded_protocol import encode_assignment, read_assignment
+from ottla.group.classic.embedded_protocol import encode_assignment, read_assignment, read_subscription, version_of
+from ottla.group.classic.group import ClassicGroup
+from ottla.group.classic.member import Join, Joined, Leave, Left, Sync, Synced
+from ottla.wire.reader import Malformed
 from support.consumer_groups import GROUP, Client, LittleShard, topic_id
 
 T = topic_id("t").bytes
@@ -258,3 +259,17 @@ def test_other_protocols_are_refused() -> None:
         assert answer.code is Code.inconsistent_group_protocol
     assert old.sync().code is Code.unknown_member_id
     assert list(group.log.members) == ["new"]
+
+
+@pytest.mark.parametrize("data", [bytes(6), bytes(3), b"\0\1\0\0\0\1\0", b"\0\0\0\0\0\1\0\1\xff" + bytes(4)])
+def test_what_is_cut_short_is_no_subscription(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        read_subscription(data)
+    with pytest.raises(Malformed):
+        read_assignment(data)
+
+
+def test_the_version_of_a_subscription_that_nobody_has_read() -> None:
+    """Only the first of a member's protocols is read when it joins; the group may choose another one."""
+    assert version_of(b"\0\2") == 2
+    assert version_of(b"") == version_of(b"\xff\xff") == 0

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ottla.group.consumer_member import ClassicMember, MemberState, Position, Subscription
-from ottla.group.consumer_records import (
+from ottla.group.consumer.member import ClassicMember, MemberState, Position, Subscription
+from ottla.group.consumer.records import (
     CURRENT_ASSIGNMENT,
     GROUP_EPOCH,
     MEMBER,

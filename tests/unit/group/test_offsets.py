@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ottla.coordination.partitioning import partition_of
-from ottla.group.classic import ClassicGroup, Rules
-from ottla.group.offset_records import CommittedOffset, offset_key, offset_value
-from ottla.group.offsets import GroupOffsets
-from ottla.group.records import replay
+from ottla.group.classic.group import ClassicGroup, Rules
+from ottla.group.contract.records import replay
+from ottla.group.offsets.committed import GroupOffsets
+from ottla.group.offsets.records import CommittedOffset, offset_key, offset_value
 from support.classic_groups import Stage, subscription
 
 DAY_MS = 86_400_000

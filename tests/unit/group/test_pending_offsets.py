@@ -3,8 +3,8 @@
 from itertools import permutations
 
 import pytest
-from ottla.group.offset_records import CommittedOffset
-from ottla.group.pending_offsets import PendingOffsets
+from ottla.group.offsets.pending import PendingOffsets
+from ottla.group.offsets.records import CommittedOffset
 
 GROUP = "readers"
 

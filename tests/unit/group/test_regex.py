@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ottla.group.regex import BadRegex, compiled
+from ottla.group.consumer.regex import BadRegex, compiled
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.group import regex_topics
-from ottla.group.regex_topics import CPU_SECONDS_MAX, FORGOTTEN_NAMES_MAX, TopicExpressions, Work
+from ottla.group.consumer import regex_topics
+from ottla.group.consumer.regex_topics import CPU_SECONDS_MAX, FORGOTTEN_NAMES_MAX, TopicExpressions, Work
 
 
 class Cpu:

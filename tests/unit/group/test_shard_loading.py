@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 from ottla.coordination.writing import WriteRules
-from ottla.group.classic import Rules
-from ottla.group.offset_records import CommittedOffset
+from ottla.group.classic.group import Rules
+from ottla.group.offsets.records import CommittedOffset
 from ottla.group.shard import Shard
 from ottla.system import RealClock
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from ottla.group.assignors import Candidate, TopicFacts
-from ottla.group.consumer_member import Partitions
-from ottla.group.share_assignor import simply
+from ottla.group.consumer.assignors import Candidate, TopicFacts
+from ottla.group.consumer.member import Partitions
+from ottla.group.share.assignor import simply
 
 TOPICS = [bytes([number]) * 16 for number in range(3)]
 

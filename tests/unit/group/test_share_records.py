@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ottla.coordination.records import UNREADABLE
-from ottla.group.consumer_member import MemberState, Position, Subscription
-from ottla.group.entries import Entry, GroupEpoch
-from ottla.group.share_records import (
+from ottla.group.consumer.member import MemberState, Position, Subscription
+from ottla.group.heartbeats.entries import Entry, GroupEpoch
+from ottla.group.share.records import (
     CURRENT_ASSIGNMENT,
     GROUP_EPOCH,
     MEMBER,

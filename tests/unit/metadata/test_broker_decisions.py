@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from ottla.errors import Code
-from ottla.metadata import commands as ask
-from ottla.metadata.commands import NewTopic
-from ottla.metadata.features import SUPPORTED_FEATURES
-from ottla.metadata.records import broker_change_record
-from ottla.metadata.state import NO_LEADER
+from ottla.metadata.decisions import commands as ask
+from ottla.metadata.decisions.commands import NewTopic
+from ottla.metadata.decisions.features import SUPPORTED_FEATURES
+from ottla.metadata.model.records import broker_change_record
+from ottla.metadata.model.state import NO_LEADER
 from support.decisions import CLUSTER, Fleet, refusal
 
 

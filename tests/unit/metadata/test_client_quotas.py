@@ -2,10 +2,10 @@
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.metadata.client_quotas import MATCH_ANY, MATCH_DEFAULT, MATCH_EXACT, matching
-from ottla.metadata.commands import AlterClientQuotas, QuotaChange
-from ottla.metadata.image import Image
-from ottla.metadata.state import QuotaEntity
+from ottla.metadata.decisions.client_quotas import MATCH_ANY, MATCH_DEFAULT, MATCH_EXACT, matching
+from ottla.metadata.decisions.commands import AlterClientQuotas, QuotaChange
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import QuotaEntity
 from ottla.rpc.packing import pack_command, unpack_command
 from support.decisions import Fleet
 

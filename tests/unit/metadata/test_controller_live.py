@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.metadata.active import ActiveController
-from ottla.metadata.commands import AllocateProducerIds, CreateTopics, NewTopic, RegisterBroker, UnfenceBroker
-from ottla.metadata.features import SUPPORTED_FEATURES
-from ottla.metadata.feed import MetadataMachine
-from ottla.raft.core import NotLeader, RaftConfig
+from ottla.metadata.decisions.commands import AllocateProducerIds, CreateTopics, NewTopic, RegisterBroker, UnfenceBroker
+from ottla.metadata.decisions.features import SUPPORTED_FEATURES
+from ottla.metadata.runtime.active import ActiveController
+from ottla.metadata.runtime.feed import MetadataMachine
+from ottla.raft.core.messages import Member, Voter
+from ottla.raft.core.raft import NotLeader, RaftConfig
 from ottla.raft.driver import RaftDriver, SnapshotLimits
-from ottla.raft.messages import Member, Voter
 from ottla.raft.store import RaftStore
 from ottla.system import RealDisk, System
 

@@ -4,9 +4,9 @@ import uuid
 from typing import Any
 
 import pytest
-from ottla.metadata.commands import ReplicasLost, UnregisterBroker
-from ottla.metadata.elections import Election, Rules, change_record, changed
-from ottla.metadata.state import NO_LEADER, PartitionState
+from ottla.metadata.decisions.commands import ReplicasLost, UnregisterBroker
+from ottla.metadata.decisions.elections import Election, Rules, change_record, changed
+from ottla.metadata.model.state import NO_LEADER, PartitionState
 from support.decisions import Fleet
 
 UNCLEAN = {"unclean_leader_election_enable": "true"}

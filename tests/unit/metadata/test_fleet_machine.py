@@ -7,14 +7,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from ottla.errors import KafkaError
-from ottla.metadata import commands as ask
-from ottla.metadata.balance import preferred_due
-from ottla.metadata.controller import decide
-from ottla.metadata.draining import drain
-from ottla.metadata.features import SUPPORTED_FEATURES
-from ottla.metadata.image import Image
-from ottla.metadata.records import Record, decode_batch, encode_batch
-from ottla.metadata.state import NO_LEADER, PartitionState, ResourceType
+from ottla.metadata.decisions import commands as ask
+from ottla.metadata.decisions.balance import preferred_due
+from ottla.metadata.decisions.controller import decide
+from ottla.metadata.decisions.draining import drain
+from ottla.metadata.decisions.features import SUPPORTED_FEATURES
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.records import Record, decode_batch, encode_batch
+from ottla.metadata.model.state import NO_LEADER, PartitionState, ResourceType
 from support.decisions import Fleet
 
 TOPICS = ("a", "b", "any")

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ottla.metadata import commands as ask
-from ottla.metadata.apply import MetadataError
-from ottla.metadata.changes import compare
-from ottla.metadata.controller import decide
-from ottla.metadata.features import SUPPORTED_FEATURES, initial_feature_records
-from ottla.metadata.image import Image
-from ottla.metadata.records import (
+from ottla.metadata.decisions import commands as ask
+from ottla.metadata.decisions.controller import decide
+from ottla.metadata.decisions.features import SUPPORTED_FEATURES, initial_feature_records
+from ottla.metadata.model.apply import MetadataError
+from ottla.metadata.model.changes import compare
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.records import (
     Record,
     broker_change_record,
     decode_batch,
@@ -23,7 +23,7 @@ from ottla.metadata.records import (
     remove_topic_record,
     topic_record,
 )
-from ottla.metadata.state import PartitionState
+from ottla.metadata.model.state import PartitionState
 
 names = st.sampled_from(["a", "b", "c", "d.e"])
 brokers = st.integers(0, 3)

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.metadata import balance, duties
-from ottla.metadata import commands as ask
-from ottla.metadata.commands import ElectionType, ElectLeaders
-from ottla.metadata.state import NO_LEADER, ResourceType
+from ottla.metadata.decisions import balance, duties
+from ottla.metadata.decisions import commands as ask
+from ottla.metadata.decisions.commands import ElectionType, ElectLeaders
+from ottla.metadata.model.state import NO_LEADER, ResourceType
 from support.decisions import Fleet
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN

@@ -2,11 +2,11 @@
 
 import pytest
 from ottla.errors import Code
-from ottla.metadata import commands as ask
-from ottla.metadata.commands import SettingChange, SettingOperation
-from ottla.metadata.duties import at_activation
-from ottla.metadata.image import Image
-from ottla.metadata.state import ConfigResource, ResourceType
+from ottla.metadata.decisions import commands as ask
+from ottla.metadata.decisions.commands import SettingChange, SettingOperation
+from ottla.metadata.decisions.duties import at_activation
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import ConfigResource, ResourceType
 from support.decisions import Fleet
 
 NAME = "min.insync.replicas"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ottla.errors import Code, KafkaError
-from ottla.metadata.placement import Candidate, place
+from ottla.metadata.decisions.placement import Candidate, place
 
 candidates = st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), st.booleans()), min_size=1, max_size=9).map(
     lambda kinds: [Candidate(number * 3, rack, active) for number, (rack, active) in enumerate(kinds)]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from ottla.errors import Code
-from ottla.metadata import commands as ask
-from ottla.metadata.reassignments import ongoing
-from ottla.metadata.state import NO_LEADER, PartitionState
+from ottla.metadata.decisions import commands as ask
+from ottla.metadata.decisions.reassignments import ongoing
+from ottla.metadata.model.state import NO_LEADER, PartitionState
 from support.decisions import Fleet
 
 

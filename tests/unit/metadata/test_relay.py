@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 from ottla.errors import Code, KafkaError
 from ottla.handover import Handover
-from ottla.metadata import relay as relay_module
-from ottla.metadata.changes import Changes
-from ottla.metadata.commands import FenceBroker
-from ottla.metadata.feed import MetadataFeed, MetadataMachine
-from ottla.metadata.image import Image
-from ottla.metadata.records import broker_record
-from ottla.metadata.relay import ControllerLink, FeedRelay
-from ottla.metadata.state import Broker
+from ottla.metadata.decisions.commands import FenceBroker
+from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.records import broker_record
+from ottla.metadata.model.state import Broker
+from ottla.metadata.runtime import relay as relay_module
+from ottla.metadata.runtime.feed import MetadataFeed, MetadataMachine
+from ottla.metadata.runtime.relay import ControllerLink, FeedRelay
 from ottla.system import RealClock
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from ottla.errors import Code
-from ottla.metadata import commands as ask
-from ottla.metadata.draining import Progress, drain, drain_progress
-from ottla.metadata.health import Health, fleet_health
-from ottla.metadata.safety import Verdict, may_restart
+from ottla.metadata.decisions import commands as ask
+from ottla.metadata.decisions.draining import Progress, drain, drain_progress
+from ottla.metadata.decisions.health import Health, fleet_health
+from ottla.metadata.decisions.safety import Verdict, may_restart
 from support.decisions import Fleet
 
 THREE = frozenset({0, 1, 2})

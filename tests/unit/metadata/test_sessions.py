@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from ottla.metadata.sessions import Sessions
+from ottla.metadata.decisions.sessions import Sessions
 
 
 @pytest.fixture

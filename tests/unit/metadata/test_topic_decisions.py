@@ -4,9 +4,9 @@ import uuid
 
 import pytest
 from ottla.errors import Code
-from ottla.metadata import commands as ask
-from ottla.metadata.commands import NewPartitions, NewTopic, TopicRef
-from ottla.metadata.state import ResourceType
+from ottla.metadata.decisions import commands as ask
+from ottla.metadata.decisions.commands import NewPartitions, NewTopic, TopicRef
+from ottla.metadata.model.state import ResourceType
 from support.decisions import Fleet, refusal
 
 TOPIC = ResourceType.TOPIC

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.metadata.active import ActiveController
-from ottla.metadata.commands import Context, CreateTopics, NewTopic, RegisterBroker
-from ottla.metadata.features import SUPPORTED_FEATURES
-from ottla.metadata.feed import MetadataMachine
-from ottla.metadata.watch import SUSPICION_S, BrokerWatch, Heartbeat
-from ottla.raft.core import RaftConfig
+from ottla.metadata.decisions.commands import Context, CreateTopics, FenceBroker, NewTopic, RegisterBroker
+from ottla.metadata.decisions.features import SUPPORTED_FEATURES
+from ottla.metadata.model.changes import Changes, compare
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.active import ActiveController
+from ottla.metadata.runtime.feed import MetadataMachine
+from ottla.metadata.runtime.watch import SUSPICION_S, BrokerWatch, Heartbeat
+from ottla.raft.core.messages import Member, Voter
+from ottla.raft.core.raft import RaftConfig
 from ottla.raft.driver import RaftDriver
-from ottla.raft.messages import Member, Voter
 from ottla.raft.store import RaftStore
 from ottla.system import System
 
@@ -159,6 +161,65 @@ def test_a_rumour_about_a_broker_that_goes_on_beating_is_ignored(tmp_path: Path)
         fleet.watch.process_gone(3)
         await fleet.pass_time(2 * SUSPICION_S, beating=(1, 2, 3))
         assert not fleet.is_fenced(3)
+
+    run(tmp_path, scene)
+
+
+class Follower:
+    """A node that does not lead, and what its watch hears. `elect` makes it the controller; what it fences is kept."""
+
+    def __init__(self, image: Image) -> None:
+        self.image, self.is_active = image, False
+        self.clock = Clock()
+        self.fenced: list[int] = []
+        self.watch = BrokerWatch(
+            controller=self,  # type: ignore[arg-type]
+            feed=self,  # type: ignore[arg-type]
+            system=System(clock=self.clock),
+            session_timeout_s=SESSION_S,
+        )
+
+    def on_leadership(self, hear: Callable[[bool], None]) -> None:
+        self._hear_leadership = hear
+
+    def subscribe(self, hear: Callable[[Image, Image, Changes], None]) -> None:
+        self._hear_image = hear
+
+    async def submit(self, command: FenceBroker) -> None:
+        self.fenced.append(command.id)
+
+    def move(self, new: Image) -> None:
+        old, self.image = self.image, new
+        self._hear_image(old, new, compare(old, new))
+
+    async def elect(self) -> None:
+        """And wait for longer than a suspicion lasts."""
+        self.is_active = True
+        self._hear_leadership(True)
+        self.watch.start()
+        for _ in range(10):
+            self.clock.now += SUSPICION_S / 5
+            self.watch.process_gone(99)  # makes it look at the clock
+            await asyncio.sleep(0.001)
+        await self.watch.stop()
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_broker_that_came_back_before_the_election_is_not_taken_for_gone(tmp_path: Path, comes_back: bool) -> None:
+    """In a roll the new controller fenced a broker that had been restarted a second ago."""
+
+    async def scene(fleet: Fleet) -> None:
+        for broker in (1, 2, 3):
+            await fleet.beat(broker)
+        follower = Follower(fleet.feed.image)
+        follower.watch.process_gone(2)
+        if comes_back:
+            await fleet.beat(2, leaving=True, version=10**9)
+            await fleet.register(2)
+            await fleet.beat(2)
+            follower.move(fleet.feed.image)
+        await follower.elect()
+        assert (2 in follower.fenced) is not comes_back
 
     run(tmp_path, scene)
 

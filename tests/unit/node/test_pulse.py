@@ -9,7 +9,7 @@ from ottla.handover import Handover, LoopLane
 from ottla.node import Node
 from ottla.node.brokering import BrokerPart
 from ottla.node.node import ALIVE_PULSE_SECONDS_MAX, READY_PULSE_SECONDS_MAX, STOP_PULSE_SECONDS_MAX, DataLoopStuck
-from ottla.storage.worker import InlineWorker
+from ottla.storage.workers.worker import InlineWorker
 from ottla.system import System
 from support.ports import free_port
 

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ottla.raft import messages as m
-from ottla.raft.core import NotLeader, Overloaded, Raft, RaftConfig, Ready
-from ottla.raft.log import RaftLog
-from ottla.raft.messages import ANY_DIRECTORY, Entry, EntryKind, HardState, Member, Snapshot, Voter
-from ottla.raft.quorum import Tally, change_problem, committed_index, tally
-from ottla.raft.role import Role
+from ottla.raft.core import messages as m
+from ottla.raft.core.log import RaftLog
+from ottla.raft.core.messages import ANY_DIRECTORY, Entry, EntryKind, HardState, Member, Snapshot, Voter
+from ottla.raft.core.quorum import Tally, change_problem, committed_index, tally
+from ottla.raft.core.raft import NotLeader, Overloaded, Raft, RaftConfig, Ready, TooLarge
+from ottla.raft.core.role import Role
 
 
 def directory(node: int) -> uuid.UUID:
@@ -190,6 +190,15 @@ def test_an_entry_larger_than_a_message_is_sent_alone() -> None:
     raft.propose([b"y" * 500, b"z" * 10, b"z" * 10], raft.now)
     to_two = [each for each in sent(raft) if isinstance(each, m.Append) and each.target == 2]
     assert [len(each.entries) for each in to_two] == [1, 2]
+
+
+def test_an_entry_that_fits_into_no_message_is_refused() -> None:
+    """It would be sent to followers in vain for ever."""
+    raft = make([], entry_bytes_max=100)
+    lead(raft)
+    with pytest.raises(TooLarge):
+        raft.propose([b"x", b"x" * 101], raft.now)
+    raft.propose([b"x" * 100], raft.now)
 
 
 def test_too_much_at_once_is_refused() -> None:

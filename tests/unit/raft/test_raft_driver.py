@@ -8,9 +8,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from ottla.raft.core import NotLeader, VoterChangeRefused
+from ottla.raft.core.messages import Voter
+from ottla.raft.core.raft import NotLeader, VoterChangeRefused
 from ottla.raft.driver import RaftDriver
-from ottla.raft.messages import Voter
 from ottla.system import System
 from support.raft_quorum import Quorum, directory, until
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ottla.errors import Refusal
-from ottla.raft.messages import Entry, EntryKind, HardState, Member, Snapshot, Voter, encode_voters
+from ottla.raft.core.messages import Entry, EntryKind, HardState, Member, Snapshot, Voter, encode_voters
 from ottla.raft.store import RaftStore, Stored
 from ottla.system import RealDisk
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from ottla.raft.messages import Entry, EntryKind, HardState, Member, Snapshot, Voter
+from ottla.raft.core.messages import Entry, EntryKind, HardState, Member, Snapshot, Voter
 from ottla.raft.store import RaftStore, Stored
 from sim.disk import Platter, SimDisk
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from ottla.errors import Code, KafkaError
+from ottla.raft.core.messages import Member
 from ottla.raft.driver import RaftDriver
-from ottla.raft.messages import Member
 from ottla.raft.voter_changes import VoterChanges
 from support.raft_quorum import Quorum, directory
 

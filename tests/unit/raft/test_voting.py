@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.raft.messages import ANY_DIRECTORY, Member, Voter
-from ottla.raft.progress import Progress
-from ottla.raft.quorum import change_problem
-from ottla.raft.voting import (
+from ottla.raft.core.messages import ANY_DIRECTORY, Member, Voter
+from ottla.raft.core.progress import Progress
+from ottla.raft.core.quorum import change_problem
+from ottla.raft.core.voting import (
     ENTRIES_BEHIND_MAX,
     addition_waits_for,
     check_addition,

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import AlterPartition
-from ottla.metadata.records import partition_change_record
+from ottla.metadata.decisions.commands import AlterPartition
+from ottla.metadata.model.records import partition_change_record
 from support.logs import make_batch
 from support.replica_hosts import SHORT_LAG, HostFleet, assert_equal, run, until
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.errors import Code, KafkaError
-from ottla.metadata.commands import AlterPartition, Command, ReplicasLost
+from ottla.metadata.decisions.commands import AlterPartition, Command, ReplicasLost
 from support.replica_hosts import HostFleet, run, until
 
 

@@ -5,9 +5,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from ottla.storage import names, truncation
-from ottla.storage.log import Log
-from ottla.storage.settings import LogSettings
+from ottla.storage.core import names
+from ottla.storage.core.settings import LogSettings
+from ottla.storage.log import truncation
+from ottla.storage.log.log import Log
 from ottla.system import Buffer
 from ottla.wire.batch import iterate
 from support.loop_calls import LoopCalls

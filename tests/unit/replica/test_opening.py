@@ -9,10 +9,10 @@ from ottla.errors import Code, KafkaError
 from ottla.replica import opening
 from ottla.replica.lines import Line
 from ottla.replica.opening import Openings
-from ottla.storage import recompress as recompressing
-from ottla.storage.recompress import opened
-from ottla.storage.settings import LogSettings
-from ottla.storage.worker import InlineWorker, WorkerDied
+from ottla.storage.core.settings import LogSettings
+from ottla.storage.workers import recompress as recompressing
+from ottla.storage.workers.recompress import opened
+from ottla.storage.workers.worker import InlineWorker, WorkerDied
 from ottla.wire.batch import Batch, crc_matches, parse
 from ottla.wire.compression import Codec
 from ottla.wire.records import Record, encode, iterate

@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from ottla.metadata.records import partition_change_record
+from ottla.metadata.model.records import partition_change_record
 from ottla.replica import sending
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.system import RealDisk
 from support.replica_hosts import SHORT_LAG, HostFleet, assert_equal, leave_alone, run, until
 

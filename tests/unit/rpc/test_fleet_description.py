@@ -3,9 +3,9 @@
 import uuid
 
 import pytest
-from ottla.metadata.image import Image
+from ottla.metadata.model.image import Image
+from ottla.raft.core.messages import Voter
 from ottla.raft.driver import QuorumState, ReplicaState
-from ottla.raft.messages import Voter
 from ottla.rpc.fleet_description import describe_fleet
 
 DIRECTORY = uuid.UUID(int=7)

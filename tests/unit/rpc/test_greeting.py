@@ -4,7 +4,7 @@ import uuid
 
 import msgspec
 import pytest
-from ottla.raft.messages import Member
+from ottla.raft.core.messages import Member
 from ottla.rpc.greeting import Identity, common_version, hello_to, member_of, refusal
 
 OWN = Identity(

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 from ottla.errors import Code
-from ottla.metadata import commands as ask
-from ottla.metadata.commands import Command, Outcome
-from ottla.metadata.state import Listener, PartitionState
+from ottla.metadata.decisions import commands as ask
+from ottla.metadata.decisions.commands import Command, Outcome
+from ottla.metadata.model.state import Listener, PartitionState
 from ottla.rpc.packing import UnknownCommand, pack_command, pack_reply, unpack_command, unpack_reply
 
 ID = uuid.UUID(int=5)

@@ -3,19 +3,23 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
+import grpc
+import grpc.aio
 import pytest
-from ottla.raft.core import RaftConfig
+from ottla.pb import quorum_pb2 as pb
+from ottla.pb.quorum_pb2_grpc import QuorumStub
+from ottla.raft.core.messages import Entry, EntryKind, Member, Snapshot, Voter
+from ottla.raft.core.raft import RaftConfig
 from ottla.raft.driver import RaftDriver, SnapshotLimits
-from ottla.raft.messages import Entry, EntryKind, Member, Snapshot, Voter
 from ottla.raft.store import RaftStore
 from ottla.rpc.channels import Channels
-from ottla.rpc.greeting import Identity
-from ottla.rpc.quorum import QuorumTransport
+from ottla.rpc.greeting import Identity, hello_to
+from ottla.rpc.quorum import SNAPSHOT_BYTES_MAX, QuorumTransport
 from ottla.rpc.quorum_messages import SNAPSHOT_PART_BYTES
-from ottla.rpc.server import RpcServer
+from ottla.rpc.server import ASKED_BYTES_MAX, RpcServer
 from ottla.system import System
 
 WORD = b"w" * (SNAPSHOT_PART_BYTES // 4)
@@ -51,7 +55,9 @@ class OneNode:
         self.server = RpcServer("127.0.0.1", place.ports[node])
         self.channels = Channels()
         identity = Identity(cluster_id=cluster_id, member=member, incarnation=system.new_uuid(), endpoint=address)
-        self.transport = QuorumTransport(identity, channels=self.channels, seed=place.seed, on_gone=self._on_gone)
+        self.transport = QuorumTransport(
+            identity, channels=self.channels, seed=place.seed, on_gone=self._on_gone, threads=system.threads
+        )
         self.words = Words()
         self.driver = RaftDriver(
             RaftConfig(member=member, election_timeout_s=1.0, heartbeat_s=0.1, entries_kept=1),
@@ -143,6 +149,62 @@ def test_an_observer_that_comes_late_gets_a_snapshot_of_many_messages(tmp_path: 
         assert observer.words.restored == 1
         assert [state.id for state in voter.driver.describe().observers] == [1]
         await observer.stop()
+        await voter.stop()
+
+    run(scene())
+
+
+def hello_of(node: int) -> pb.Hello:
+    own = Identity(
+        cluster_id="c", member=Member(node, uuid.UUID(int=99)), incarnation=uuid.UUID(int=98), endpoint="127.0.0.1:1"
+    )
+    return hello_to(0, own)
+
+
+@pytest.mark.parametrize(
+    ("node", "claimed_bytes", "code"),
+    [
+        (77, 1 << 20, grpc.StatusCode.PERMISSION_DENIED),
+        (1, SNAPSHOT_BYTES_MAX + 1, grpc.StatusCode.INVALID_ARGUMENT),
+        (1, 1 << 20, grpc.StatusCode.INVALID_ARGUMENT),
+    ],
+    ids=["stranger", "beyond-the-limit", "more-than-claimed"],
+)
+def test_snapshots_that_are_not_taken(tmp_path: Path, node: int, claimed_bytes: int, code: grpc.StatusCode) -> None:
+    """The second voter is not there; somebody else says to be it, or to be nobody known."""
+    sent = []
+
+    async def frames() -> AsyncIterator[pb.SnapshotFrame]:
+        yield pb.SnapshotFrame(hello=hello_of(node))
+        yield pb.SnapshotFrame(head=pb.SnapshotHead(size=claimed_bytes))
+        for number in range(1000):
+            sent.append(number)
+            yield pb.SnapshotFrame(data=bytes(SNAPSHOT_PART_BYTES))
+
+    async def scene() -> None:
+        place = Place(tmp_path, nodes=2, voters=2)
+        voter = await OneNode(0, place).start()
+        stub = QuorumStub(voter.channels.to(f"127.0.0.1:{place.ports[0]}"))
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.SendSnapshot(frames(), timeout=30)
+        assert refused.value.code() is code
+        assert len(sent) < 100
+        await voter.stop()
+
+    run(scene())
+
+
+def test_a_first_message_larger_than_any_that_nodes_send_is_refused(tmp_path: Path) -> None:
+    async def scene() -> None:
+        place = Place(tmp_path, nodes=1, voters=1)
+        voter = await OneNode(0, place).start()
+        without_limit = [("grpc.max_send_message_length", -1)]
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{place.ports[0]}", options=without_limit) as channel:
+            call = QuorumStub(channel).Exchange(None)
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await call.write(pb.QuorumFrame(hello=pb.Hello(cluster_id="c" * (ASKED_BYTES_MAX + 1))))
+                await call.read()
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         await voter.stop()
 
     run(scene())

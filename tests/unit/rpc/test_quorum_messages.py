@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 from ottla.pb import quorum_pb2 as pb
-from ottla.raft import messages as m
-from ottla.raft.messages import Entry, EntryKind, Member, Message, Snapshot, Voter
+from ottla.raft.core import messages as m
+from ottla.raft.core.messages import Entry, EntryKind, Member, Message, Snapshot, Voter
 from ottla.rpc.quorum_messages import SNAPSHOT_PART_BYTES, decode, encode, snapshot_frames, snapshot_of
 
 SOURCE = Member(1, uuid.UUID(int=7))

@@ -1,6 +1,6 @@
 """Which quota holds: Kafka's eight levels, one by one taken away."""
 
-from ottla.metadata.state import QuotaEntity
+from ottla.metadata.model.state import QuotaEntity
 from ottla.security.quota_limits import Limit, client_limit, connection_limit
 
 KEY = "producer_byte_rate"

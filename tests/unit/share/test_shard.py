@@ -10,14 +10,14 @@ import pytest
 from ottla.coordination.loading import Loading
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
-from ottla.metadata.state import PartitionState
+from ottla.metadata.model.state import PartitionState
 from ottla.replica.partition import Partition
 from ottla.share.messages import Delivery, ShareKey, ShareState, StateBatch, Summary
 from ottla.share.shard import ShareShard
 from ottla.share.state_topic import SHARE_STATE_TOPIC
-from ottla.storage.files import FileCache
-from ottla.storage.log import Log
-from ottla.storage.settings import LogSettings
+from ottla.storage.core.settings import LogSettings
+from ottla.storage.directories.files import FileCache
+from ottla.storage.log.log import Log
 from ottla.system import System
 
 TOPIC = uuid.uuid4()

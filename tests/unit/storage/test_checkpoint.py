@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ottla.errors import Refusal
-from ottla.storage import checkpoint
+from ottla.storage.directories import checkpoint
 from ottla.system import RealDisk
 
 KAFKA_FILE = b"0\n2\norders 0 1500\nmy.topic-with_all 12 9223372036854775807\n"

@@ -7,14 +7,14 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from ottla.storage import checkpoint
-from ottla.storage.cleaner import Cleaner
-from ottla.storage.directories import LogDirectories
-from ottla.storage.directory import claim_all
-from ottla.storage.files import FileCache
-from ottla.storage.log import Log
-from ottla.storage.settings import LogSettings
-from ottla.storage.worker import InlineWorker, ProcessWorker, Worker, WorkerDied
+from ottla.storage.compaction.cleaner import Cleaner
+from ottla.storage.core.settings import LogSettings
+from ottla.storage.directories import checkpoint
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.directory import claim_all
+from ottla.storage.directories.files import FileCache
+from ottla.storage.log.log import Log
+from ottla.storage.workers.worker import InlineWorker, ProcessWorker, Worker, WorkerDied
 from ottla.system import RealDisk, System
 from ottla.wire.batch import parse
 from ottla.wire.records import Record, encode, iterate
@@ -40,6 +40,7 @@ class Broker:
             on_failure=lambda one, lost: self.failed.append(lost),
             on_all_failed=lambda: self.failed.append("all"),
         )
+        self.directories.identify(cluster_id="c", node_id=1)
         self.cleaner = Cleaner(
             self.directories,
             worker=worker or InlineWorker(),

@@ -1,8 +1,8 @@
 """Which log is compacted next, as Kafka's LogCleanerManager decides it."""
 
 import pytest
-from ottla.storage.cleaning_plan import Due, LogFacts, SegmentFacts, dirtiest, due
-from ottla.storage.settings import LogSettings
+from ottla.storage.core.cleaning_plan import Due, LogFacts, SegmentFacts, dirtiest, due
+from ottla.storage.core.settings import LogSettings
 
 NOW = 1_000_000
 

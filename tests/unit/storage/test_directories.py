@@ -9,13 +9,13 @@ from uuid import UUID, uuid4
 
 import pytest
 from ottla.errors import Code, KafkaError, Refusal
-from ottla.storage import checkpoint, meta
-from ottla.storage.directories import LogDirectories
-from ottla.storage.directory import claim_all
-from ottla.storage.files import FileCache
-from ottla.storage.folder_names import marked, parse_folder
-from ottla.storage.log import Log
-from ottla.storage.settings import LogSettings
+from ottla.storage.core.folder_names import marked, parse_folder
+from ottla.storage.core.settings import LogSettings
+from ottla.storage.directories import checkpoint, meta
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.directory import claim_all
+from ottla.storage.directories.files import FileCache
+from ottla.storage.log.log import Log
 from ottla.system import RealDisk, System
 from support.logs import SteppedClock, fill
 
@@ -310,7 +310,7 @@ def test_a_directory_that_is_broken_at_the_start_is_offline(tmp_path: Path) -> N
         assert (await logs.create("t", 0, A, LogSettings())).folder == str(tmp_path / "good" / "t-0")
 
     asyncio.run(scenario())
-    with pytest.raises(Refusal, match="no log dir can be used"):
+    with pytest.raises(Refusal, match="cannot be used: there is a file of that name"):
         Broker([tmp_path / "file"])
 
 
@@ -328,10 +328,21 @@ def test_refusals_let_go_of_every_lock(tmp_path: Path) -> None:
     crash(mine)
 
 
+@pytest.mark.parametrize(("held", "sentence"), [("t-0", "1 partitions"), ("__ottla_metadata", "the metadata log")])
+def test_data_without_meta_properties_is_not_formatted_again(tmp_path: Path, held: str, sentence: str) -> None:
+    (tmp_path / held).mkdir()
+    with pytest.raises(Refusal, match=sentence):
+        Broker([tmp_path])
+    assert not (tmp_path / "meta.properties").exists()
+    (tmp_path / held).rmdir()
+    Broker([tmp_path])
+
+
 def test_one_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
     async def scenario() -> None:
+        crash(Broker([tmp_path / "one", tmp_path / "two"]))
         for name in ("one", "two"):
-            (tmp_path / name / "t-0").mkdir(parents=True)
+            (tmp_path / name / "t-0").mkdir()
         with pytest.raises(Refusal, match="hold the same partition"):
             await Broker([tmp_path / "one", tmp_path / "two"]).open()
 
@@ -344,8 +355,9 @@ def test_of_two_logs_with_one_name_that_of_the_present_topic_stays(tmp_path: Pat
     ids = {"one": uuid4(), "two": uuid4()}
 
     async def scenario() -> None:
+        crash(Broker([tmp_path / "one", tmp_path / "two"]))
         for name, topic_id in ids.items():
-            (tmp_path / name / "t-0").mkdir(parents=True)
+            (tmp_path / name / "t-0").mkdir()
             meta.write_topic_id(RealDisk(), str(tmp_path / name / "t-0"), topic_id)
         broker = Broker([tmp_path / "one", tmp_path / "two"])
         await broker.directories.open_all(lambda topic: LogSettings(), {("t", 0): ids[current]})

@@ -1,7 +1,7 @@
 """Leader epochs, as Kafka's LeaderEpochFileCache answers."""
 
 import pytest
-from ottla.storage.epochs import LeaderEpochs
+from ottla.storage.log.epochs import LeaderEpochs
 from ottla.system import RealDisk
 
 THREE = ((1, 0), (3, 10), (4, 25))

@@ -4,7 +4,7 @@ import os
 import threading
 
 import pytest
-from ottla.storage.files import FileCache, Handle
+from ottla.storage.directories.files import FileCache, Handle
 from ottla.system import RealDisk
 
 

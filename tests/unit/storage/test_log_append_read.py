@@ -4,7 +4,7 @@ import os
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.storage.files import FileCache
+from ottla.storage.directories.files import FileCache
 from ottla.system import RealDisk
 from ottla.wire.batch import HEADER_BYTES, crc_matches, iterate, parse
 from ottla.wire.records import iterate as records_of
@@ -167,8 +167,8 @@ def test_a_reader_that_goes_on_does_not_search(tmp_path):
 @pytest.fixture(autouse=True)
 def _segments_may_be_patched(monkeypatch):
     """Slots forbid patching an instance; a subclass without them allows it."""
-    from ottla.storage import log as module
-    from ottla.storage.segment import Segment
+    from ottla.storage.log import log as module
+    from ottla.storage.log.segment import Segment
 
     monkeypatch.setattr(module, "Segment", type("Segment", (Segment,), {}))
 

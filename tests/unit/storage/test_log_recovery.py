@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ottla.errors import KafkaError
-from ottla.storage.files import FileCache
+from ottla.storage.directories.files import FileCache
 from ottla.system import RealDisk
 from ottla.wire.batch import crc_matches
 from support.logs import append_verified, contents, crash, fill, make_batch, make_marker, open_log, read_all, system_at

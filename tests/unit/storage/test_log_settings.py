@@ -1,6 +1,6 @@
 """Typed settings of a log."""
 
-from ottla.storage.settings import KAFKA_NAMES, LogSettings
+from ottla.storage.core.settings import KAFKA_NAMES, LogSettings
 
 
 def test_names_are_kafkas():

@@ -2,7 +2,7 @@
 
 import threading
 
-from ottla.storage.files import FileCache
+from ottla.storage.directories.files import FileCache
 from ottla.wire.batch import crc_matches, iterate
 from support.logs import fill, make_batch, open_log, read_all, system_at
 

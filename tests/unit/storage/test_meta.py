@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 from ottla.errors import Refusal
-from ottla.storage import meta
-from ottla.storage.meta import DirectoryMeta
+from ottla.storage.directories import meta
+from ottla.storage.directories.meta import DirectoryMeta
 from ottla.system import RealDisk
 
 DISK = RealDisk()

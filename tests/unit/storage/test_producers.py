@@ -4,8 +4,8 @@ import os
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.storage import snapshots
-from ottla.storage.producers import Producers, end_marker
+from ottla.storage.core.producers import Producers, end_marker
+from ottla.storage.log import snapshots
 from ottla.system import RealDisk
 from support.logs import T0, make_batch, make_marker
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import psutil
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.storage.worker import InlineWorker, ProcessWorker, WorkerDied
+from ottla.storage.workers.worker import InlineWorker, ProcessWorker, WorkerDied
 from ottla.wire.compression import Codec, compress, decompress
 
 
@@ -124,7 +124,7 @@ def test_close_ends_a_busy_process() -> None:
 
 def test_does_not_survive_a_killed_broker() -> None:
     program = (
-        "import asyncio, os\nfrom ottla.storage.worker import ProcessWorker\n"
+        "import asyncio, os\nfrom ottla.storage.workers.worker import ProcessWorker\n"
         "async def main():\n    w = ProcessWorker()\n    print(await w.run(os.getpid), flush=True)\n"
         "    await asyncio.sleep(60)\nasyncio.run(main())\n"
     )

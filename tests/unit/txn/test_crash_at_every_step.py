@@ -14,11 +14,11 @@ from ottla.coordination.asking import Asking
 from ottla.coordination.loading import Loading
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
-from ottla.metadata.state import PartitionState
+from ottla.metadata.model.state import PartitionState
 from ottla.replica.partition import Partition
-from ottla.storage.files import FileCache
-from ottla.storage.log import Log
-from ottla.storage.settings import LogSettings
+from ottla.storage.core.settings import LogSettings
+from ottla.storage.directories.files import FileCache
+from ottla.storage.log.log import Log
 from ottla.system import System
 from ottla.txn import deciding
 from ottla.txn.deciding import ProducerSession

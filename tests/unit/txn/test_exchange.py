@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 from ottla.coordination.asking import Asking, Unreachable
 from ottla.errors import Code
-from ottla.metadata.feed import MetadataFeed
-from ottla.metadata.image import Image
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.txn.exchange import Exchange
 from ottla.txn.messages import MarkerOrder
 

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ottla.wire.frames import FrameBuffer, ReceiveBuffers
+from ottla.wire.frames import FrameBuffer, FrameLimits, ReceiveBuffers
 from ottla.wire.reader import Malformed
 
 
@@ -95,3 +95,21 @@ def test_large_buffers_are_used_again() -> None:
     feed(first, large, 65536)
     feed(second, large[:70_000], 70_000)
     assert len(second.room()) > 900_000, "the first one's, as large as the frame needs"
+
+
+def _refuse(key: int, size: int) -> None:
+    if key == 3 and size > 100:
+        raise Malformed(f"{key} has {size} bytes")
+
+
+@pytest.mark.parametrize("step", [1, 2, 1000])
+def test_a_claim_is_checked_by_its_api_before_it_is_believed(step: int) -> None:
+    """Whoever asks how much to reserve is told nothing until then."""
+    limits = FrameLimits(100, _refuse)
+    buffer = FrameBuffer(frame_bytes_max=10_000, buffers=ReceiveBuffers(shared_bytes=64), limits=limits)
+    large, small = framed(b"\0\4" + bytes(5000)), framed(b"\0\3" + bytes(98))
+    assert len(feed(buffer, large + small, step)) == 2
+    assert feed(buffer, (5000).to_bytes(4, "big") + b"\0", step) == []
+    assert buffer.begun_bytes == 0
+    with pytest.raises(Malformed, match="3 has 5000 bytes"):
+        feed(buffer, b"\3", step)

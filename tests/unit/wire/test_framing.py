@@ -17,7 +17,7 @@ HEADER_BYTES = 61
 values = st.none() | st.binary(max_size=200)
 histories = st.lists(
     st.tuples(
-        st.integers(-(2**62), 2**62), values, values, st.lists(st.tuples(st.text(max_size=5), values), max_size=3)
+        st.integers(-(2**61), 2**61), values, values, st.lists(st.tuples(st.text(max_size=5), values), max_size=3)
     ),
     min_size=1,
     max_size=20,

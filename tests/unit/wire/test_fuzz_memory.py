@@ -15,9 +15,9 @@ from random import Random
 
 from ottla.api.registry import load_all
 from ottla.errors import KafkaError
-from ottla.storage.files import FileCache
-from ottla.storage.log import Log
-from ottla.storage.settings import LogSettings
+from ottla.storage.core.settings import LogSettings
+from ottla.storage.directories.files import FileCache
+from ottla.storage.log.log import Log
 from ottla.system import System
 from ottla.wire.batch import iterate as batches
 from ottla.wire.frames import FrameBuffer

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ottla.errors import Code, KafkaError
-from ottla.storage.recompress import recompress
+from ottla.storage.workers.recompress import recompress
 from ottla.wire import varints
 from ottla.wire.assembly import assemble, emptied
 from ottla.wire.batch import Batch, crc_matches, parse

@@ -19,9 +19,18 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ottla.answers.max.bytes", INT, 24 * MIB, MEDIUM, valid=at_least(MIB),
            doc="Memory for answers that clients have not taken yet, on all connections. When there is more, clients"
                " that take nothing for a second lose their connection; beyond twice as much, at once."),
+    broker("ottla.response.bytes.max", INT, 32 * MIB, MEDIUM, valid=at_least(MIB),
+           doc="Size of an answer that lists or describes things. A request for more is refused with INVALID_REQUEST:"
+               " ask for fewer at once. Records are not meant: see fetch.max.bytes."),
     broker("ottla.request.elements.max", INT, 50_000, MEDIUM, valid=at_least(2_000), unit="elements",
            doc="Topics, partitions, names and the like in one request. One with more is refused with INVALID_REQUEST,"
                " or by closing its connection where the answer has no place to say so."),
+    broker("ottla.request.bytes.max", INT, 2 * MIB, MEDIUM, valid=at_least(64 * 1024),
+           doc="Bytes of one request: a connection that begins a larger one is closed. Produce may have"
+               " socket.request.max.bytes, requests that list much and members' own at least 8 or 16 MiB."),
+    broker("ottla.group.members.bytes.max", INT, 64 * MIB, MEDIUM, valid=at_least(MIB),
+           doc="Memory for what members of classic groups keep at this broker: metadata of their protocols and"
+               " assignments. Beyond it JoinGroup and SyncGroup are answered with COORDINATOR_NOT_AVAILABLE."),
     broker("ottla.open.files.max", INT, 10_000, MEDIUM, valid=at_least(16), unit="files",
            doc="Segment files kept open at one time, least recently used first to close."),
 )

@@ -1,0 +1,151 @@
+"""A member of a classic group, and what it may ask and be told. Pure values."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ottla.errors import Code
+
+__all__ = ["NEVER", "REASON_CHARACTERS_MAX", "Join", "Joined", "Leave", "Left", "Member", "Sync", "Synced"]
+
+NEVER = float("inf")
+REASON_CHARACTERS_MAX = 255  # why a member joins or leaves, as Kafka's clients cut it (KIP-800)
+
+
+class Join(NamedTuple):
+    """A JoinGroup request. `needs_known_id`: from v4 on (KIP-394). `may_skip_assignment`: from v9 on (KIP-814)."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[tuple[str, bytes], ...]
+    needs_known_id: bool = True
+    may_skip_assignment: bool = True
+    reason: str | None = None
+
+
+class Joined(NamedTuple):
+    """`members`: (member id, instance id, metadata) of all, for the leader alone."""
+
+    code: Code = Code.none
+    member_id: str = ""
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    members: Sequence[tuple[str, str | None, bytes]] = ()
+
+
+class Sync(NamedTuple):
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: Sequence[tuple[str, bytes]] = ()
+
+
+class Synced(NamedTuple):
+    code: Code = Code.none
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+class Leave(NamedTuple):
+    """One member of a LeaveGroup request. Without a member id the instance is meant: an administrator's wish."""
+
+    member_id: str
+    instance_id: str | None = None
+    reason: str | None = None
+
+
+class Left(NamedTuple):
+    code: Code = Code.none
+    members: Sequence[tuple[Leave, Code]] = ()
+
+
+class Member:
+    """`waiting_join` and `waiting_sync` are the requests that wait for an answer, opaque here.
+
+    `is_new`: waits for its first answer and so cannot send heartbeats. `deadline`: when its session ends.
+    """
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "deadline",
+        "instance_id",
+        "is_new",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "waiting_join",
+        "waiting_sync",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        *,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+        protocols: tuple[tuple[str, bytes], ...],
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.protocols = protocols
+        self.assignment = assignment
+        self.waiting_join: Any = None
+        self.waiting_sync: Any = None
+        self.is_new = False
+        self.deadline = NEVER
+
+    @classmethod
+    def of(cls, member_id: str, join: Join) -> "Member":
+        return cls(
+            member_id,
+            instance_id=join.instance_id,
+            client_id=join.client_id,
+            client_host=join.client_host,
+            session_timeout_ms=join.session_timeout_ms,
+            rebalance_timeout_ms=join.rebalance_timeout_ms,
+            protocols=join.protocols,
+        )
+
+    @property
+    def kept_bytes(self) -> int:
+        return sum(len(metadata) for _, metadata in self.protocols) + len(self.assignment)
+
+    def update(self, join: Join, to: Any) -> None:
+        self.protocols = join.protocols
+        self.session_timeout_ms = join.session_timeout_ms
+        self.rebalance_timeout_ms = join.rebalance_timeout_ms
+        self.waiting_join = to
+
+    def alive(self, now: float) -> float:
+        """A sign of life; when the session ends now."""
+        self.deadline = now + self.session_timeout_ms / 1000
+        return self.deadline
+
+    @property
+    def is_excused(self) -> bool:
+        """Whoever waits for an answer cannot send heartbeats; only new members are not waited for without end."""
+        return not self.is_new and (self.waiting_join is not None or self.waiting_sync is not None)
+
+    def metadata(self, protocol: str | None) -> bytes:
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")

@@ -1,0 +1,52 @@
+"""Which protocol a classic group speaks, and which topics its members subscribe to. Pure."""
+
+import struct
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from ottla.group.classic.member import Member
+
+__all__ = ["CONSUMER", "chosen", "common", "subscribed_topics"]
+
+CONSUMER = "consumer"
+INT16, INT32 = struct.Struct(">h"), struct.Struct(">i")
+
+
+def common(members: Collection[Member]) -> set[str]:
+    """The protocols that all members know."""
+    known = Counter(name for member in members for name in {name for name, _ in member.protocols})
+    return {name for name, count in known.items() if count == len(members)}
+
+
+def chosen(members: Collection[Member]) -> str:
+    """Every member votes for the first of its own that all know; the most votes win, the earliest on a tie."""
+    candidates = common(members)
+    votes = Counter(next(name for name, _ in member.protocols if name in candidates) for member in members)
+    return votes.most_common(1)[0][0]
+
+
+def subscribed_topics(members: Iterable[Member], protocol: str | None) -> frozenset[str] | None:
+    """Of a group of consumers; None when somebody's metadata is not a consumer's subscription."""
+    topics: set[str] = set()
+    for member in members:
+        try:
+            topics |= _topics(member.metadata(protocol))
+        except (struct.error, UnicodeDecodeError, ValueError):
+            return None
+    return frozenset(topics)
+
+
+def _topics(subscription: bytes) -> set[str]:
+    """Version, then the topics: every version of the subscription begins so."""
+    (count,) = INT32.unpack_from(subscription, 2)
+    position, found = 6, set()
+    if not 0 <= count <= len(subscription):
+        raise ValueError(f"a subscription claims {count} topics in {len(subscription)} bytes")
+    for _ in range(count):
+        (size,) = INT16.unpack_from(subscription, position)
+        end = position + 2 + size
+        if size < 0 or end > len(subscription):
+            raise ValueError("a topic runs over the end of its subscription")
+        found.add(subscription[position + 2 : end].decode())
+        position = end
+    return found

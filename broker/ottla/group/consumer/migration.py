@@ -1,0 +1,199 @@
+"""Groups that move between the classic and the consumer protocol while they are in use (KIP-848). Pure.
+
+Up: a member of the consumer protocol comes into a group of classic consumers. Down: the last one of them goes.
+"""
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+from ottla.errors import Code, KafkaError
+from ottla.group.classic import rebalancing
+from ottla.group.classic.embedded_protocol import encode_assignment, read_assignment, read_subscription, version_of
+from ottla.group.classic.group import ClassicGroup
+from ottla.group.classic.member import Join, Joined
+from ottla.group.classic.member import Member as OldMember
+from ottla.group.classic.protocols import CONSUMER, chosen
+from ottla.group.classic.records import group_record
+from ottla.group.consumer.member import ClassicMember, Member, Partitions, Position, Subscription
+from ottla.group.consumer.records import (
+    CURRENT_ASSIGNMENT,
+    GROUP_EPOCH,
+    MEMBER,
+    TARGET_ASSIGNMENT,
+    TARGET_EPOCH,
+    Entry,
+    GroupEpoch,
+)
+from ottla.group.contract.effects import Effects, Record, Reply, Write
+from ottla.metadata.model.image import Image
+from ottla.wire.reader import Malformed
+
+if TYPE_CHECKING:
+    from ottla.group.consumer.group import ConsumerGroup
+
+__all__ = ["check_upgrade", "downgrade", "encoded", "may_downgrade", "replaced_by_classic", "upgrade", "waiting_ones"]
+
+
+def encoded(partitions: Partitions, image: Image, *, version: int) -> bytes:
+    """As classic consumers read it; topics that are gone are left out."""
+    names = {topic.id.bytes: topic.name for topic in image.topics_by_id.values()} if partitions else {}
+    by_name: dict[str, list[int]] = {}
+    for topic_id, index in partitions:
+        if topic_id in names:
+            by_name.setdefault(names[topic_id], []).append(index)
+    return encode_assignment(by_name, version=version)
+
+
+# -- up
+
+
+def check_upgrade(classic: ClassicGroup, *, policy: str, members_max: int) -> None:
+    """GROUP_ID_NOT_FOUND: to this protocol there is no such group."""
+    problem = None
+    if policy not in ("UPGRADE", "BIDIRECTIONAL"):
+        problem = "online upgrade is disabled"
+    elif classic.protocol_type != CONSUMER:
+        problem = "the group does not use the consumer embedded protocol"
+    elif len(classic.members) > members_max:
+        problem = "the group size exceeds the consumer group maximum size"
+    if problem is not None:
+        raise KafkaError(
+            Code.group_id_not_found,
+            f"Cannot upgrade classic group {classic.group_id} to consumer group because {problem}.",
+        )
+
+
+def upgrade(classic: ClassicGroup, image: Image) -> list[Entry]:
+    """The same members with what they have, as entries of a consumer group. The generation becomes the epoch."""
+    try:
+        members = [_moved(member, classic, image) for member in classic.members.values()]
+    except Malformed as error:
+        raise KafkaError(
+            Code.group_id_not_found,
+            f"Cannot upgrade the classic group {classic.group_id} to consumer group: {error}.",
+        ) from None
+    key, epoch = (classic.group_id,), classic.generation
+    entries = [Entry(MEMBER, (*key, each.id), each.subscription) for each in members]
+    entries.append(Entry(GROUP_EPOCH, key, GroupEpoch(epoch)))
+    entries += [Entry(TARGET_ASSIGNMENT, (*key, each.id), each.position.assigned) for each in members]
+    entries.append(Entry(TARGET_EPOCH, key, epoch))
+    entries += [Entry(CURRENT_ASSIGNMENT, (*key, each.id), each.position) for each in members]
+    return entries
+
+
+def _moved(old: OldMember, classic: ClassicGroup, image: Image) -> Member:
+    # Before the first generation nothing is chosen; a consumer subscribes to the same under every protocol.
+    told = read_subscription(old.metadata(classic.protocol_name or old.protocols[0][0]))
+    given = read_assignment(old.assignment)
+    if given.user_data:
+        raise Malformed(
+            "an unsupported custom assignor is in use, whose data would be lost; switch to a default assignor first"
+        )
+    assigned = frozenset(
+        (image.topics[topic].id.bytes, index) for topic, index in given.partitions if topic in image.topics
+    )
+    subscription = Subscription(
+        instance_id=old.instance_id,
+        rack_id=told.rack_id,
+        client_id=old.client_id,
+        client_host=old.client_host,
+        topics=told.topics,
+        rebalance_timeout_ms=old.rebalance_timeout_ms,
+        classic=ClassicMember(old.session_timeout_ms, old.protocols),
+    )
+    return Member(old.member_id, subscription, Position(classic.generation, classic.generation, assigned=assigned))
+
+
+def waiting_ones(classic: ClassicGroup) -> Effects:
+    """Members that wait in the middle of a rebalance are told to join again: they come into the new group then."""
+    return classic.send_away(Code.rebalance_in_progress)
+
+
+# -- down
+
+
+def may_downgrade(group: "ConsumerGroup", leaving: Collection[Member], *, staying: int = 0) -> bool:
+    """Whether only classic members are left when these go. `staying`: members that come in their place."""
+    left = len(group.log.members) - len(leaving)
+    if any(member.uses_classic for member in leaving) or group.log.classic_members != left or left + staying == 0:
+        return False
+    return (
+        group.rules.policy() in ("DOWNGRADE", "BIDIRECTIONAL") and left + staying <= group.rules.classic_members_max()
+    )
+
+
+def downgrade(
+    group: "ConsumerGroup",
+    leaving: Collection[str],
+    now: float,
+    *,
+    then: Callable[[Code, float], Effects],
+    joining: Member | None = None,
+) -> Write:
+    """The group goes on as a classic one, which has to come together, unless one member only took another's place."""
+    classic = _as_classic(group, leaving, joining)
+    records: list[Record] = [*group.tombstones(), group_record(classic, _assignments(classic))]
+
+    def in_force(offset: int) -> None:
+        for member in classic.members.values():
+            member.alive(now)
+        effects: Effects = []
+        if joining is None:
+            reason = f"group {group.group_id} went back to the classic protocol"
+            rebalancing.rebalance(classic, reason, now, effects)
+        group.rules.adopt(classic, effects + classic.tick(now))
+
+    return Write(records, then, in_force)
+
+
+def _assignments(classic: ClassicGroup) -> dict[str, bytes]:
+    return {member.member_id: member.assignment for member in classic.members.values()}
+
+
+def _as_classic(group: "ConsumerGroup", leaving: Collection[str], joining: Member | None) -> ClassicGroup:
+    log, image = group.log, group.rules.image()
+    staying = [member for each, member in log.members.items() if each not in leaving]
+    members = [_old_member(member) for member in [*staying, *([joining] if joining else ())]]
+    protocol = chosen(members)
+    successor = next(iter(leaving)) if joining is not None else None
+    for member in members:
+        before = successor if joining is not None and member.member_id == joining.id else member.member_id
+        version = version_of(member.metadata(protocol))
+        member.assignment = encoded(log.targets.get(before or "", frozenset()), image, version=version)
+    classic = group.rules.new_classic_group(group.group_id)
+    classic.restore(
+        members,
+        generation=log.epoch,
+        protocol_type=CONSUMER,
+        protocol_name=protocol,
+        leader=None,
+        since_ms=group.rules.wall_ms(),
+    )
+    return classic
+
+
+def _old_member(member: Member) -> OldMember:
+    subscription, classic = member.subscription, member.subscription.classic
+    assert classic is not None
+    return OldMember(
+        member.id,
+        instance_id=subscription.instance_id,
+        client_id=subscription.client_id,
+        client_host=subscription.client_host,
+        session_timeout_ms=classic.session_timeout_ms,
+        rebalance_timeout_ms=subscription.rebalance_timeout_ms,
+        protocols=classic.protocols,
+    )
+
+
+def replaced_by_classic(group: "ConsumerGroup", request: Join, to: Any, now: float) -> Effects:
+    """A classic consumer comes into a consumer group without members."""
+    classic = group.rules.new_classic_group(group.group_id)
+
+    def in_force(offset: int) -> None:
+        group.rules.adopt(classic, classic.join(request, to, now))
+
+    def then(code: Code, at: float) -> Effects:
+        return [] if code is Code.none else [Reply(to, Joined(code, member_id=request.member_id))]
+
+    return [Write(group.tombstones(), then, in_force)]

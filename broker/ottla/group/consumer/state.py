@@ -1,0 +1,160 @@
+"""What the log says of one consumer group (KIP-848). Pure.
+
+Changed by `apply` alone, which takes the entries of the log one by one: while a shard loads, and right after an append.
+So what is here and what is in the log cannot differ.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from ottla.group.consumer.member import Member, Partition, Partitions, Position, Subscription
+from ottla.group.consumer.records import (
+    CURRENT_ASSIGNMENT,
+    GROUP_EPOCH,
+    MEMBER,
+    REGEX,
+    TARGET_ASSIGNMENT,
+    TARGET_EPOCH,
+    ResolvedRegex,
+)
+from ottla.group.heartbeats.entries import Entry, GroupEpoch
+from ottla.group.heartbeats.epochs import Known
+
+__all__ = ["NOTHING", "GroupState", "preferred_assignor", "topics_of"]
+
+NOTHING: Partitions = frozenset()
+
+
+def topics_of(subscription: Subscription, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
+    """Names subscribed to, those that the regular expression matched included."""
+    resolved = regexes.get(subscription.regex) if subscription.regex else None
+    return subscription.topics | resolved.topics if resolved is not None else subscription.topics
+
+
+def preferred_assignor(members: Iterable[Member]) -> str | None:
+    """The one that most members ask for."""
+    votes = Counter(member.subscription.assignor for member in members if member.subscription.assignor)
+    return max(votes, key=lambda name: votes[name]) if votes else None
+
+
+class GroupState:
+    """`owners` has every partition that some member may hold, also one that it was told to give up."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = 0
+        self.metadata_hash = 0
+        self.target_epoch = 0
+        self.members: dict[str, Member] = {}
+        self.targets: dict[str, Partitions] = {}
+        self.static_members: dict[str, str] = {}
+        self.owners: dict[Partition, str] = {}
+        self.regexes: dict[str, ResolvedRegex] = {}
+        self._name: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The state as ListGroups and the tools say it."""
+        if self._name is None:
+            self._name = self._name_now()
+        return self._name
+
+    @property
+    def known(self) -> Known:
+        return Known(self.group_id, self.epoch, self.metadata_hash, self.targets)
+
+    def _name_now(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.epoch > self.target_epoch:
+            return "Assigning"
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
+            return "Stable"
+        return "Reconciling"
+
+    def static_member(self, instance_id: str | None) -> Member | None:
+        member_id = self.static_members.get(instance_id) if instance_id is not None else None
+        return self.members.get(member_id) if member_id is not None else None
+
+    def target_of(self, member_id: str, instance_id: str | None) -> Partitions:
+        """A static member that comes back under a new id finds its target under the old one."""
+        known = member_id if instance_id is None else self.static_members.get(instance_id)
+        return self.targets.get(known, NOTHING) if known is not None else NOTHING
+
+    def preferred_assignor(self) -> str | None:
+        return preferred_assignor(self.members.values())
+
+    @property
+    def classic_members(self) -> int:
+        return sum(member.uses_classic for member in self.members.values())
+
+    # -- the log
+
+    def apply(self, entry: Entry) -> None:
+        self._name = None
+        self.APPLY[entry.kind](self, entry.key[-1], entry.value)
+
+    def _group_epoch(self, _: str, value: GroupEpoch | None) -> None:
+        if value is not None:
+            self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+
+    def _target_epoch(self, _: str, value: int | None) -> None:
+        self.target_epoch = value if value is not None else -1
+
+    def _member(self, member_id: str, value: Subscription | None) -> None:
+        old = self.members.get(member_id)
+        if value is None:
+            if old is not None:
+                self._forget(old)
+            return
+        member = msgspec.structs.replace(old or Member(member_id), subscription=value)
+        self.members[member_id] = member
+        if value.instance_id is not None:
+            self.static_members[value.instance_id] = member_id
+
+    def _forget(self, member: Member) -> None:
+        self._release(member)
+        del self.members[member.id]
+        instance_id = member.subscription.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member.id:
+            del self.static_members[instance_id]
+
+    def _target_assignment(self, member_id: str, value: Partitions | None) -> None:
+        if value is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = value
+
+    def _current_assignment(self, member_id: str, value: Position | None) -> None:
+        old = self.members.get(member_id)
+        if old is None and value is None:
+            return
+        old = old or Member(member_id)
+        self._release(old)
+        member = msgspec.structs.replace(old, position=value or Position())
+        self.members[member_id] = member
+        for partition in member.position.assigned | member.position.revoking:
+            self.owners[partition] = member_id
+
+    def _release(self, member: Member) -> None:
+        for partition in member.position.assigned | member.position.revoking:
+            if self.owners.get(partition) == member.id:
+                del self.owners[partition]
+
+    def _regex(self, regex: str, value: ResolvedRegex | None) -> None:
+        if value is None:
+            self.regexes.pop(regex, None)
+        else:
+            self.regexes[regex] = value
+
+    APPLY: ClassVar[Mapping[int, Callable[[Any, str, Any], None]]] = {
+        GROUP_EPOCH: _group_epoch,
+        MEMBER: _member,
+        TARGET_EPOCH: _target_epoch,
+        TARGET_ASSIGNMENT: _target_assignment,
+        CURRENT_ASSIGNMENT: _current_assignment,
+        REGEX: _regex,
+    }

@@ -1,0 +1,154 @@
+"""The `uniform` assignor: even, then sticky, then near. Pure.
+
+When all subscribe to the same topics, each member's share is known beforehand: everyone keeps what fits into it, and
+what is left over goes to those who have room, to one in the same rack where there is a choice. Otherwise partitions go
+to the least loaded subscriber, and then from the most to the least loaded until that helps no more.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+
+from ottla.group.consumer.assignors import Candidate, Topics
+from ottla.group.consumer.member import Partition, Partitions
+
+__all__ = ["uniformly"]
+
+BALANCING_ROUNDS_MAX = 16
+
+
+def uniformly(members: Sequence[Candidate], topics: Topics) -> dict[str, Partitions]:
+    if not members:
+        return {}
+    if all(member.topics == members[0].topics for member in members):
+        return _homogeneous(members, {topic: topics[topic] for topic in members[0].topics if topic in topics})
+    return _heterogeneous(members, topics)
+
+
+# -- all subscribe to the same topics
+
+
+def _homogeneous(members: Sequence[Candidate], topics: Topics) -> dict[str, Partitions]:
+    rest = {(topic, index) for topic, facts in topics.items() for index in range(facts.partitions)}
+    share, larger_shares = divmod(len(rest), len(members))
+    kept: dict[str, set[Partition]] = {member.id: set() for member in members}
+    room: dict[str, int] = {}
+    # Those who have most get the larger shares: they would have to give something up otherwise.
+    for at, member in enumerate(sorted(members, key=lambda each: -len(each.target & rest))):
+        quota = share + (at < larger_shares)
+        mine = sorted(member.target & rest)[:quota]
+        rest.difference_update(mine)
+        kept[member.id].update(mine)
+        room[member.id] = quota - len(mine)
+    left = dict.fromkeys(sorted(rest))
+    _fill_from_rack(members, room, left, topics, kept)
+    waiting = iter(left)
+    for member_id, count in room.items():
+        kept[member_id].update(next(waiting) for _ in range(count))
+    return {member_id: frozenset(partitions) for member_id, partitions in kept.items()}
+
+
+def _fill_from_rack(
+    members: Sequence[Candidate],
+    room: dict[str, int],
+    left: dict[Partition, None],
+    topics: Topics,
+    kept: dict[str, set[Partition]],
+) -> None:
+    """Members with room first take what has a replica near them."""
+    wanted = {member.rack for member in members if member.rack is not None and room[member.id]}
+    near = {rack: _near(rack, left, topics) for rack in wanted} if wanted else {}
+    for member in members:
+        for partition in near.get(member.rack or "", ()) if room[member.id] else ():
+            if partition in left:
+                del left[partition]
+                kept[member.id].add(partition)
+                room[member.id] -= 1
+                if not room[member.id]:
+                    break
+
+
+def _near(rack: str, partitions: Iterable[Partition], topics: Topics) -> Iterator[Partition]:
+    at_hand = [each for each in partitions if topics[each[0]].racks and rack in topics[each[0]].racks[each[1]]]
+    return iter(at_hand)
+
+
+# -- subscriptions differ
+
+
+def _heterogeneous(members: Sequence[Candidate], topics: Topics) -> dict[str, Partitions]:
+    subscribers = {topic: [at for at, m in enumerate(members) if topic in m.topics] for topic in topics}
+    owners: dict[Partition, int] = {
+        partition: at
+        for at, member in enumerate(members)
+        for partition in member.target
+        if partition[0] in member.topics and partition[0] in topics and partition[1] < topics[partition[0]].partitions
+    }
+    load = [0] * len(members)
+    for at in owners.values():
+        load[at] += 1
+    # Topics with most partitions per subscriber leave least choice: they come first.
+    ordered = sorted(
+        (topic for topic in topics if subscribers[topic]),
+        key=lambda each: (-topics[each].partitions / len(subscribers[each]), len(subscribers[each]), each),
+    )
+    for topic in ordered:
+        _hand_out(topic, topics[topic].partitions, subscribers[topic], owners, load)
+    shared = [topic for topic in ordered if len(subscribers[topic]) > 1]
+    for _ in range(BALANCING_ROUNDS_MAX):
+        # All of them, every round: a move in one topic can make room for one in another.
+        if not sum(_level(topic, topics[topic].partitions, subscribers[topic], owners, load) for topic in shared):
+            break
+    assigned: dict[str, set[Partition]] = {member.id: set() for member in members}
+    for partition, at in owners.items():
+        assigned[members[at].id].add(partition)
+    return {member_id: frozenset(partitions) for member_id, partitions in assigned.items()}
+
+
+def _hand_out(
+    topic: bytes, partitions: int, subscribers: Sequence[int], owners: dict[Partition, int], load: list[int]
+) -> None:
+    """What nobody has, each to the least loaded subscriber."""
+    least = [(load[at], at) for at in subscribers]
+    heapq.heapify(least)
+    for index in range(partitions):
+        if (topic, index) not in owners:
+            _, at = least[0]
+            owners[topic, index] = at
+            load[at] += 1
+            heapq.heapreplace(least, (load[at], at))
+
+
+def _level(
+    topic: bytes, partitions: int, subscribers: Sequence[int], owners: dict[Partition, int], load: list[int]
+) -> int:
+    """Move partitions of this topic from the most to the least loaded subscribers. How many moved."""
+    held: dict[int, list[int]] = {}
+    for index in range(partitions):
+        held.setdefault(owners[topic, index], []).append(index)
+    least = [(load[at], at) for at in subscribers]
+    most = [(-load[at], at) for at in held]
+    heapq.heapify(least)
+    heapq.heapify(most)
+    moves = 0
+    while most:
+        giver, taker = most[0][1], least[0][1]
+        if -most[0][0] != load[giver] or not held[giver]:  # an entry of earlier
+            _renew(most, giver, -load[giver], keep=bool(held[giver]))
+        elif least[0][0] != load[taker]:
+            _renew(least, taker, load[taker], keep=True)
+        elif load[giver] - load[taker] <= 1:
+            break
+        else:
+            index = held[giver].pop()
+            owners[topic, index] = taker
+            load[giver] -= 1
+            load[taker] += 1
+            moves += 1
+    return moves
+
+
+def _renew(heap: list[tuple[int, int]], at: int, value: int, *, keep: bool) -> None:
+    if keep:
+        heapq.heapreplace(heap, (value, at))
+    else:
+        heapq.heappop(heap)

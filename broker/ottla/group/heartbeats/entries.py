@@ -1,0 +1,169 @@
+"""Records of groups that live by heartbeats, in the offsets topic and with their meaning. Pure.
+
+What consumer groups (KIP-848) and share groups (KIP-932) have in common: keys of a group's id and one more name at
+most, flexible values of version 0.
+"""
+
+import struct as packing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ottla.group.consumer.member import MemberState, Partitions
+from ottla.wire.reader import Malformed, reader_of
+from ottla.wire.schema import Field, Struct
+from ottla.wire.writer import writer_of
+
+__all__ = [
+    "Entry",
+    "Format",
+    "Formats",
+    "GroupEpoch",
+    "by_topic",
+    "epoch_format",
+    "field",
+    "partitions_of",
+    "state_of",
+    "struct",
+    "target_epoch_format",
+    "target_format",
+    "topics",
+]
+
+VERSION = packing.Struct(">h")
+VALUE_VERSION = VERSION.pack(0)
+
+
+class Entry(NamedTuple):
+    """One record; without a value it deletes. `key` is (group id,) or (group id, member id or regular expression)."""
+
+    kind: int
+    key: tuple[str, ...]
+    value: Any
+
+
+class GroupEpoch(msgspec.Struct, frozen=True):
+    epoch: int
+    metadata_hash: int = 0
+
+
+# -- schemas
+
+
+def field(name: str, kind: str, **facts: Any) -> Field:
+    base: dict[str, Any] = {"struct": None, "is_array": False, "nullable": False, "tag": None, "default": None}
+    return Field(name=name, kind=kind, flexible=True, **(base | facts))
+
+
+def struct(name: str, *fields: Field) -> Struct:
+    return Struct(name, 0, True, fields)
+
+
+_TOPIC = struct("TopicPartitions", field("topic_id", "uuid"), field("partitions", "int32", is_array=True, default=()))
+
+
+def topics(name: str, of: Struct = _TOPIC) -> Field:
+    return field(name, "struct", struct=of, is_array=True, default=())
+
+
+class Format(NamedTuple):
+    """How a kind of value is written and read. `names`: how many its key has."""
+
+    names: int
+    schema: Struct
+    fields_of: Callable[[Any], dict[str, Any]]
+    value_of: Callable[[Any], Any]
+
+
+def epoch_format(name: str, metadata_hash: Field) -> Format:
+    return Format(
+        1,
+        struct(name, field("epoch", "int32"), metadata_hash),
+        lambda value: {"epoch": value.epoch, "metadata_hash": value.metadata_hash},
+        lambda message: GroupEpoch(message.epoch, message.metadata_hash),
+    )
+
+
+def target_epoch_format(name: str) -> Format:
+    schema = struct(name, field("assignment_epoch", "int32"))
+    return Format(1, schema, lambda value: {"assignment_epoch": value}, lambda message: message.assignment_epoch)
+
+
+def target_format(name: str) -> Format:
+    return Format(
+        2,
+        struct(name, topics("topic_partitions")),
+        lambda value: {"topic_partitions": by_topic(value)},
+        lambda message: partitions_of(message.topic_partitions),
+    )
+
+
+class Formats:
+    """`read_over`: kinds that mean nothing any longer, with the number of names in their keys."""
+
+    def __init__(self, formats: Mapping[int, Format], *, read_over: Mapping[int, int] | None = None) -> None:
+        self._formats = formats
+        self._read_over = read_over or {}
+        self._write = {kind: writer_of(each.schema) for kind, each in formats.items()}
+        self._read = {kind: reader_of(each.schema, each.schema) for kind, each in formats.items()}
+        self.kinds = frozenset(formats) | frozenset(self._read_over)
+
+    def encode(self, entry: Entry) -> tuple[bytes, bytes | None]:
+        key = VERSION.pack(entry.kind) + b"".join(map(_text, entry.key))
+        if entry.value is None:
+            return key, None
+        parts = [VALUE_VERSION]
+        self._write[entry.kind](parts, self._formats[entry.kind].fields_of(entry.value))
+        return key, b"".join(parts)
+
+    def decode(self, key: bytes, value: bytes | None) -> Entry | None:
+        """None for a kind that is read over. Malformed, struct.error, IndexError or UnicodeDecodeError: damaged."""
+        (kind,) = VERSION.unpack_from(key, 0)
+        if kind in self._read_over:
+            _names(key, self._read_over[kind])
+            return None
+        names = _names(key, self._formats[kind].names)
+        if value is None:
+            return Entry(kind, names, None)
+        (version,) = VERSION.unpack_from(value, 0)
+        if version != 0:
+            raise Malformed(f"version {version} of a value of record type {kind}")
+        message, _ = self._read[kind](memoryview(value), 2)
+        return Entry(kind, names, self._formats[kind].value_of(message))
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return VERSION.pack(len(data)) + data
+
+
+def _names(key: bytes, count: int) -> tuple[str, ...]:
+    names, position = [], 2
+    for _ in range(count):
+        (size,) = VERSION.unpack_from(key, position)
+        position += 2
+        if not 0 <= size <= len(key) - position:
+            raise Malformed(f"a key's text of {size} bytes, {len(key) - position} remain")
+        names.append(str(key[position : position + size], "utf-8"))
+        position += size
+    return tuple(names)
+
+
+# -- parts of values
+
+
+def by_topic(partitions: Partitions) -> list[dict[str, Any]]:
+    """As the wire has them, in a settled order."""
+    found: dict[bytes, list[int]] = {}
+    for topic_id, index in sorted(partitions):
+        found.setdefault(topic_id, []).append(index)
+    return [{"topic_id": topic_id, "partitions": indexes} for topic_id, indexes in found.items()]
+
+
+def partitions_of(lines: Iterable[Any]) -> Partitions:
+    return frozenset((line.topic_id or bytes(16), index) for line in lines for index in line.partitions)
+
+
+def state_of(number: int) -> MemberState:
+    return MemberState(number) if number in (0, 1, 2) else MemberState.UNKNOWN

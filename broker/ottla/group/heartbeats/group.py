@@ -1,0 +1,252 @@
+"""A group whose members live by heartbeats: what consumer groups (KIP-848) and share groups (KIP-932) have in common.
+
+Pure. Decisions are made elsewhere as entries to write; here they are put in force once they are written. Timers are
+deadlines in the data: `tick` says what is due.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from ottla.errors import Code, KafkaError
+from ottla.group.consumer.member import Member
+from ottla.group.consumer.state import GroupState
+from ottla.group.consumer.timers import Timer
+from ottla.group.contract.effects import Effects, Record, Reply, Wake, Write
+from ottla.group.heartbeats.entries import Entry
+from ottla.group.heartbeats.epochs import Seen
+from ottla.metadata.model.image import Image
+
+__all__ = ["MOVING_HEARTBEAT_MS", "HeartbeatGroup", "Then"]
+
+NEVER = float("inf")
+TRY_AGAIN_SECONDS = 1.0
+MOVING_SECONDS = 5.0  # how long after its last change a group counts as moving
+MOVING_HEARTBEAT_MS = 500
+
+
+Then = Callable[[Code, float], Effects]
+
+
+class MembershipTerms(Protocol):
+    """Of the settings of a group, those that say how its members live."""
+
+    @property
+    def session_timeout_ms(self) -> int: ...
+    @property
+    def heartbeat_interval_ms(self) -> int: ...
+    @property
+    def members_max(self) -> int: ...
+
+
+class MembershipRules(Protocol):
+    """`adopt` puts a group into the shard, in the place of one with the same id, and performs its effects."""
+
+    @property
+    def image(self) -> Callable[[], Image]: ...
+    @property
+    def adopt(self) -> Callable[[Any, Effects], None]: ...
+
+
+State = TypeVar("State", bound=GroupState)
+
+
+class HeartbeatGroup(ABC, Generic[State]):
+    type: ClassVar[str]
+    protocol_type: ClassVar[str]
+    empty_since_ms = None
+
+    def __init__(self, group_id: str, log: State, rules: MembershipRules) -> None:
+        self.group_id = group_id
+        self.log = log
+        self.seen = Seen()
+        self.written = -1  # the offset of the last entry: who reads must wait until it is committed
+        self.deadlines: dict[tuple[Timer, str], float] = {}
+        self._around = rules
+        self._moved_at = -NEVER
+        self._waiting: dict[Any, Callable[[Code], Any]] = {}  # requests → how to refuse them
+
+    # -- what each type has of its own
+
+    @property
+    @abstractmethod
+    def terms(self) -> MembershipTerms: ...
+
+    @abstractmethod
+    def encoded(self, entry: Entry) -> Record: ...
+
+    @abstractmethod
+    def remove(self, members: Sequence[Member], now: float, then: Then) -> Write:
+        """As an effect."""
+
+    @abstractmethod
+    def in_force(self, entry: Entry, now: float) -> None:
+        """An entry is in the log and in the state: timers begin or end."""
+
+    def session_timeout_ms(self, member: Member | None) -> int:
+        return self.terms.session_timeout_ms
+
+    # -- as the shard sees it
+
+    @property
+    def state(self) -> str:
+        return self.log.name
+
+    @property
+    def story(self) -> str:
+        return f"epoch {self.log.epoch}, {len(self.log.members)} members"
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.log.members
+
+    @property
+    def may_expire(self) -> bool:
+        return True
+
+    def committed(self, member_id: str, now: float) -> None:
+        """Heartbeats alone are signs of life here."""
+
+    # -- members
+
+    def member(self, member_id: str) -> Member:
+        known = self.log.members.get(member_id)
+        if known is None:
+            raise KafkaError(Code.unknown_member_id, f"Member {member_id} is not a member of group {self.group_id}.")
+        return known
+
+    def check_size(self, member_id: str) -> None:
+        members_max = self.terms.members_max
+        if len(self.log.members) >= members_max and member_id not in self.log.members:
+            raise KafkaError(
+                Code.group_max_size_reached,
+                f"The {self.type} group has reached its maximum capacity of {members_max} members.",
+            )
+
+    # -- the log
+
+    def write(
+        self,
+        entries: Sequence[Entry],
+        now: float,
+        then: Then,
+        *,
+        before: Sequence[Record] = (),
+        inherited: Callable[[], Effects] = list,
+    ) -> Write:
+        """Entries as an effect: put in force as soon as they are appended, and the group with them if it is new.
+
+        `before` is written before them, and `inherited` is performed with the group's arrival.
+        """
+        seen = Seen(self._around.image())
+
+        def in_force(offset: int) -> None:
+            self.put_in_force(entries, offset=offset, seen=seen, now=now)
+            self._around.adopt(self, inherited())
+
+        return Write([*before, *map(self.encoded, entries)], then, in_force)
+
+    def put_in_force(self, entries: Sequence[Entry], *, offset: int, seen: Seen, now: float) -> None:
+        for entry in entries:
+            self.log.apply(entry)
+        self.written = offset
+        self.seen = seen
+        self._moved_at = now
+        for entry in entries:
+            self.in_force(entry, now)
+
+    # -- time
+
+    def set_timer(self, timer: Timer, member_id: str, at: float) -> None:
+        self.deadlines[timer, member_id] = at
+
+    def cancel_timer(self, timer: Timer, member_id: str) -> None:
+        self.deadlines.pop((timer, member_id), None)
+
+    def forget_timers(self, member_id: str) -> None:
+        for timer in Timer:
+            self.cancel_timer(timer, member_id)
+
+    def member_came_or_went(self, entry: Entry, now: float) -> None:
+        """An entry of what a member subscribes to: its session begins, or is over with it."""
+        if entry.value is None:
+            self.forget_timers(entry.key[1])
+        elif (Timer.SESSION, entry.key[1]) not in self.deadlines:
+            self.alive(entry.key[1], now)
+
+    def alive(self, member_id: str, now: float) -> float:
+        """A sign of life; when the session ends now."""
+        at = now + self.session_timeout_ms(self.log.members.get(member_id)) / 1000
+        self.set_timer(Timer.SESSION, member_id, at)
+        return at
+
+    def heartbeat_interval_ms(self, now: float) -> int:
+        """While a group moves, members wait for each other: they shall not wait longer than they must."""
+        normal = self.terms.heartbeat_interval_ms
+        return min(normal, MOVING_HEARTBEAT_MS) if now - self._moved_at < MOVING_SECONDS else normal
+
+    def next_deadline(self) -> float:
+        return min(self.deadlines.values(), default=NEVER)
+
+    def tick(self, now: float) -> Effects:
+        due = [key for key, at in self.deadlines.items() if at <= now]
+        late = {member_id: timer for timer, member_id in due}
+        members = [self.log.members[each] for each in late if each in self.log.members]
+        for key in due:
+            del self.deadlines[key]
+        effects: Effects = []
+        if members:
+            effects.append(self.remove(members, now, lambda code, at: self._removed(members, code, at)))
+        if (due_at := self.next_deadline()) != NEVER:
+            effects.append(Wake(due_at))
+        return effects
+
+    def _removed(self, members: Sequence[Member], code: Code, now: float) -> Effects:
+        """What could not be written is tried again."""
+        if code is Code.none:
+            return []
+        again = now + TRY_AGAIN_SECONDS
+        for member in members:
+            self.deadlines.setdefault((Timer.SESSION, member.id), again)
+        return [Wake(again)]
+
+    # -- beginning and end
+
+    def loaded(self, now: float) -> Effects:
+        """Sessions begin anew."""
+        for member_id in self.log.members:
+            self.alive(member_id, now)
+        return [Wake(self.next_deadline())] if self.deadlines else []
+
+    def unload(self) -> Effects:
+        waiting, self._waiting = self._waiting, {}
+        return [Reply(to, refused(Code.not_coordinator)) for to, refused in waiting.items()]
+
+    def answering(self, to: Any, answer: Any, refused: Callable[[Code], Any]) -> Then:
+        """Answer this request when what is written for it is committed."""
+        self._waiting[to] = refused
+
+        def then(code: Code, now: float) -> Effects:
+            self._waiting.pop(to, None)
+            return [Reply(to, answer if code is Code.none else refused(code))]
+
+        return then
+
+    def answer_when_written(
+        self,
+        entries: Sequence[Entry],
+        member_id: str,
+        now: float,
+        answered: Then,
+        *,
+        before: Sequence[Record] = (),
+        inherited: Callable[[], Effects] = list,
+    ) -> Effects:
+        """A heartbeat that changed something; `before` and `inherited` as `write` takes them."""
+
+        def then(code: Code, at: float) -> Effects:
+            return [*answered(code, at), Wake(self.alive(member_id, at))]
+
+        # It is alive now, however long the write takes: a coordinator that waits for replicas must not shut it out.
+        heard = [Wake(self.alive(member_id, now))] if member_id in self.log.members else []
+        return [*heard, self.write(entries, now, then, before=before, inherited=inherited)]

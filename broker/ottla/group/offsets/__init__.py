@@ -1,0 +1,1 @@
+"""Offsets that groups commit: in force, pending in a transaction, and as records. Pure."""

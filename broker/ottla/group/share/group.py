@@ -1,0 +1,132 @@
+"""A share group (KIP-932): what the log says of it, and the sessions of its members. Pure.
+
+Decisions are made in `share_heartbeat` and `share_states`, as entries to write. A share group has no committed offsets:
+where it stands is in the states of its share-partitions, which the persister keeps.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import msgspec
+
+from ottla.errors import Code, KafkaError
+from ottla.group.classic.member import Left
+from ottla.group.consumer.member import Member
+from ottla.group.contract.effects import Effects, Record, Reply, Write
+from ottla.group.heartbeats.entries import Entry
+from ottla.group.heartbeats.group import HeartbeatGroup, Then
+from ottla.group.share.advance import removal
+from ottla.group.share.records import (
+    CURRENT_ASSIGNMENT,
+    GROUP_EPOCH,
+    MEMBER,
+    STATES,
+    TARGET_ASSIGNMENT,
+    TARGET_EPOCH,
+    StatePartitions,
+    encode,
+)
+from ottla.group.share.state import ShareGroupState
+from ottla.metadata.model.image import Image
+
+__all__ = ["ShareGroup", "ShareRules", "ShareTerms"]
+
+
+class ShareTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of one group."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5000
+    members_max: int = 200
+    assignor: str = "simple"
+
+
+class ShareRules(msgspec.Struct, frozen=True):
+    """What holds for all share groups of a shard; `adopt` as consumer groups have it."""
+
+    image: Callable[[], Image]
+    terms: Callable[[str], ShareTerms]
+    adopt: Callable[[Any, Effects], None]
+
+
+class ShareGroup(HeartbeatGroup[ShareGroupState]):
+    type = "share"
+    protocol_type = "share"
+
+    def __init__(self, group_id: str, rules: ShareRules) -> None:
+        super().__init__(group_id, ShareGroupState(group_id), rules)
+        self.rules = rules
+
+    @property
+    def terms(self) -> ShareTerms:
+        return self.rules.terms(self.group_id)
+
+    # -- as the shard sees it
+
+    @property
+    def may_expire(self) -> bool:
+        """Its states would be lost: it stays until somebody deletes it."""
+        return False
+
+    @property
+    def offsets_may_expire(self) -> bool:
+        return False
+
+    def is_subscribed(self, topic: str) -> bool:
+        return topic in self.log.subscribed
+
+    def tombstones(self) -> Sequence[Record]:
+        members, key = self.log.members, (self.group_id,)
+        gone = [Entry(CURRENT_ASSIGNMENT, (*key, each), None) for each in members]
+        gone += [Entry(TARGET_ASSIGNMENT, (*key, each), None) for each in self.log.targets]
+        gone.append(Entry(TARGET_EPOCH, key, None))
+        gone += [Entry(MEMBER, (*key, each), None) for each in members]
+        gone += [Entry(STATES, key, None), Entry(GROUP_EPOCH, key, None)]
+        return [encode(entry) for entry in gone]
+
+    # -- members
+
+    def remove(self, members: Sequence[Member], now: float, then: Then) -> Write:
+        return self.write(removal(self.log, members, image=self.rules.image()), now, then)
+
+    # -- the log
+
+    def encoded(self, entry: Entry) -> Record:
+        return encode(entry)
+
+    def in_force(self, entry: Entry, now: float) -> None:
+        if entry.kind == MEMBER:
+            self.member_came_or_went(entry, now)
+
+    def states_record(self, states: StatePartitions) -> Record:
+        return encode(Entry(STATES, (self.group_id,), states))
+
+    # -- what only groups of consumers have
+
+    def check_commit(
+        self, *, member_id: str, instance_id: str | None, generation: int, version: int, transactional: bool = False
+    ) -> None:
+        self._refuse()
+
+    def check_fetch(self, *, member_id: str | None, member_epoch: int) -> None:
+        """There is nothing to be had, but whoever asks without being a member is told so without complaint."""
+        if member_id is not None or member_epoch >= 0:
+            self._refuse()
+
+    def check_offset_delete(self) -> None:
+        self._refuse()
+
+    def join(self, request: Any, to: Any, now: float) -> Effects:
+        raise KafkaError(Code.inconsistent_group_protocol)
+
+    def sync(self, request: Any, to: Any, now: float) -> Effects:
+        raise KafkaError(Code.unknown_member_id)
+
+    def heartbeat(self, *, member_id: str, instance_id: str | None, generation: int, now: float) -> Effects:
+        raise KafkaError(Code.unknown_member_id)
+
+    def leave(self, members: Sequence[Any], to: Any, now: float) -> Effects:
+        return [Reply(to, Left(members=[(one, Code.unknown_member_id) for one in members]))]
+
+    def _refuse(self) -> NoReturn:
+        raise KafkaError(Code.group_id_not_found, f"Group {self.group_id} is not a consumer group.")

@@ -1,0 +1,344 @@
+"""What the controller can be asked, and what it answers. Pure values.
+
+A command either fails as a whole (KafkaError) or answers per item, each with a code and a message of its own.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from ottla.errors import Code
+from ottla.metadata.model.records import Record
+from ottla.metadata.model.state import ConfigResource, Listener, PartitionState, QuotaEntity
+
+if TYPE_CHECKING:
+    from random import Random
+
+__all__ = [
+    "AllocateProducerIds",
+    "AlterClientQuotas",
+    "AlterConfigs",
+    "AlterPartition",
+    "AlterReassignments",
+    "Command",
+    "Context",
+    "CreatePartitions",
+    "CreateTopics",
+    "CreatedTopic",
+    "Decision",
+    "DeleteTopics",
+    "ElectLeaders",
+    "ElectionType",
+    "FenceBroker",
+    "IncrementalAlterConfigs",
+    "IsrChange",
+    "Limits",
+    "MoveLeadersAway",
+    "NewPartitions",
+    "NewTopic",
+    "Outcome",
+    "PartitionRef",
+    "ProducerIdBlock",
+    "QuotaChange",
+    "Reassignment",
+    "RegisterBroker",
+    "ReplicasLost",
+    "SettingChange",
+    "SettingOperation",
+    "TopicRef",
+    "UnfenceBroker",
+    "UnregisterBroker",
+    "UpdateFeatures",
+    "UpgradeType",
+]
+
+Reply = TypeVar("Reply")
+Value = TypeVar("Value")
+PartitionRef = tuple[str, int]
+
+
+class Limits(msgspec.Struct, frozen=True):
+    partitions_per_request_max: int = 10_000
+    partitions_in_fleet_max: int = 1_000_000
+
+
+def _accept_setting(resource_type: int, name: str, value: str) -> str | None:
+    return None
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a decision needs besides the image and the command."""
+
+    now_ms: int
+    new_uuid: Callable[[], uuid.UUID]
+    random: "Random"
+    # The version that the records of this decision will have: the epoch of a broker that registers.
+    next_version: int
+    node_id: int = 0
+    limits: Limits = Limits()
+    default_partitions: int = 1
+    default_replication_factor: int = 1
+    # None when the value is good, otherwise the message for INVALID_CONFIG.
+    check_config: Callable[[int, str, str], str | None] = _accept_setting
+    # Whether a setting is a list: only those know APPEND and SUBTRACT.
+    is_list_setting: Callable[[int, str], bool] = lambda resource_type, name: False
+    default_setting: Callable[[int, str], str | None] = lambda resource_type, name: None
+    # Brokers whose session is alive: their id cannot be taken by another incarnation.
+    live_brokers: Set[int] = frozenset()
+    supported_features: Mapping[str, tuple[int, int]] = {}
+    # What this node started with; settings in the image come first.
+    min_insync_replicas: int = 1
+    unclean_elections: bool = False
+    topics_may_be_deleted: bool = True
+
+
+class Outcome(msgspec.Struct, Generic[Value], frozen=True):
+    """The answer about one item of a command."""
+
+    value: Value
+    code: Code = Code.none
+    message: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.code is Code.none
+
+
+class Decision(msgspec.Struct, Generic[Reply], frozen=True):
+    reply: Reply
+    records: Sequence[Record] = ()
+
+
+class Command(msgspec.Struct, Generic[Reply], frozen=True):
+    """Base of all; the parameter is what the controller replies."""
+
+
+# -- topics
+
+
+class NewTopic(msgspec.Struct, frozen=True):
+    """-1: the broker's default. `assignments` (partition number → replicas) excludes both counts."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    configs: Sequence[tuple[str, str | None]] = ()
+
+
+class CreatedTopic(msgspec.Struct, frozen=True):
+    """Zeroes when the topic could not be created."""
+
+    name: str
+    id: uuid.UUID = uuid.UUID(int=0)
+    partitions: int = -1
+    replication_factor: int = -1
+
+
+class CreateTopics(Command[list[Outcome[CreatedTopic]]], frozen=True):
+    topics: Sequence[NewTopic]
+    validate_only: bool = False
+
+
+class TopicRef(msgspec.Struct, frozen=True):
+    """By name or by id; in an outcome both are filled when known."""
+
+    name: str | None = None
+    id: uuid.UUID = uuid.UUID(int=0)
+
+
+class DeleteTopics(Command[list[Outcome[TopicRef]]], frozen=True):
+    topics: Sequence[TopicRef]
+
+
+class NewPartitions(msgspec.Struct, frozen=True):
+    """`count` is the new total."""
+
+    topic: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+class CreatePartitions(Command[list[Outcome[str]]], frozen=True):
+    topics: Sequence[NewPartitions]
+    validate_only: bool = False
+
+
+# -- settings
+
+
+class SettingOperation:
+    """Kafka's numbers."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class SettingChange(msgspec.Struct, frozen=True):
+    key: str
+    operation: int
+    value: str | None = None
+
+
+class AlterConfigs(Command[list[Outcome[ConfigResource]]], frozen=True):
+    """Each resource has exactly these settings afterwards."""
+
+    resources: Sequence[tuple[ConfigResource, Mapping[str, str | None]]]
+    validate_only: bool = False
+
+
+class IncrementalAlterConfigs(Command[list[Outcome[ConfigResource]]], frozen=True):
+    resources: Sequence[tuple[ConfigResource, Sequence[SettingChange]]]
+    validate_only: bool = False
+
+
+# -- quotas
+
+
+class QuotaChange(msgspec.Struct, frozen=True):
+    """`changes`: (key, value), or (key, None) to remove it. An entity changes whole or not at all."""
+
+    entity: QuotaEntity
+    changes: Sequence[tuple[str, float | None]]
+
+
+class AlterClientQuotas(Command[list[Outcome[QuotaEntity]]], frozen=True):
+    changes: Sequence[QuotaChange]
+    validate_only: bool = False
+
+
+# -- features and ids
+
+
+class UpgradeType:
+    """Kafka's numbers."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class UpdateFeatures(Command[list[str]], frozen=True):
+    """`updates`: (feature, level, upgrade type); level 0 removes a feature. All of them or none (KafkaError)."""
+
+    updates: Sequence[tuple[str, int, int]]
+    validate_only: bool = False
+
+
+class ProducerIdBlock(msgspec.Struct, frozen=True):
+    first: int
+    size: int
+
+
+class AllocateProducerIds(Command[ProducerIdBlock], frozen=True):
+    broker_id: int
+    broker_epoch: int
+
+
+# -- brokers
+
+
+class RegisterBroker(Command[int], frozen=True):
+    """Replies the broker's epoch. The broker starts fenced.
+
+    `previous_epoch` is the one its clean-shutdown file tells. If that is not the epoch it was last registered with, it
+    died uncleanly and may lack records that it had.
+    """
+
+    id: int
+    incarnation: uuid.UUID
+    cluster_id: str
+    listeners: Sequence[Listener]
+    rack: str | None = None
+    grpc_host: str = ""
+    grpc_port: int = 0
+    log_dirs: Sequence[uuid.UUID] = ()
+    features: Mapping[str, tuple[int, int]] = {}
+    previous_epoch: int = -1
+    control_port: int = 0
+
+
+class UnregisterBroker(Command[None], frozen=True):
+    id: int
+
+
+class FenceBroker(Command[None], frozen=True):
+    """Its session ended, or it shuts down (`in_controlled_shutdown`): it leads nothing afterwards."""
+
+    id: int
+    epoch: int
+    in_controlled_shutdown: bool = False
+
+
+class UnfenceBroker(Command[None], frozen=True):
+    id: int
+    epoch: int
+
+
+# -- partitions
+
+
+class IsrChange(msgspec.Struct, frozen=True):
+    """`isr`: (broker id, broker epoch); epoch -1 is not checked (KIP-903)."""
+
+    topic_id: uuid.UUID
+    index: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: Sequence[tuple[int, int]]
+
+
+class AlterPartition(Command[list[Outcome[PartitionState | None]]], frozen=True):
+    """A leader asks to shrink or grow the in-sync replicas of partitions it leads.
+
+    NEW_LEADER_ELECTED: the change was made, completed a reassignment, and somebody else leads now.
+    """
+
+    broker_id: int
+    broker_epoch: int
+    partitions: Sequence[IsrChange]
+
+
+class ReplicasLost(Command[None], frozen=True):
+    """A log dir of the broker failed with these replicas (topic id, partition) in it; the broker itself goes on."""
+
+    broker_id: int
+    broker_epoch: int
+    partitions: Sequence[tuple[uuid.UUID, int]]
+
+
+class ElectionType:
+    """Kafka's numbers."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class ElectLeaders(Command[list[Outcome[PartitionRef]]], frozen=True):
+    """None: all partitions; then those that need no election are left out of the answer."""
+
+    election_type: int
+    partitions: Sequence[PartitionRef] | None = None
+
+
+class MoveLeadersAway(Command[int], frozen=True):
+    """Others lead what the broker leads, where they can. Replies how many partitions it still leads."""
+
+    broker_id: int
+
+
+class Reassignment(msgspec.Struct, frozen=True):
+    """`replicas` None: cancel."""
+
+    topic: str
+    index: int
+    replicas: Sequence[int] | None
+
+
+class AlterReassignments(Command[list[Outcome[PartitionRef]]], frozen=True):
+    partitions: Sequence[Reassignment]
+    allow_replication_factor_change: bool = True

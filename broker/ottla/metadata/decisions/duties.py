@@ -1,0 +1,57 @@
+"""What the active controller does without being asked. Pure: each duty says how often, and what to submit now.
+
+    records = at_activation(image, context)       proposed when a node becomes the active controller
+    for duty in PERIODIC: every duty.seconds(setting), submit duty.due(image, context, setting) unless it is None
+
+`setting` gives a broker setting in force by its name.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ottla.metadata.decisions.balance import preferred_due, unclean_due
+from ottla.metadata.decisions.commands import Command, Context
+from ottla.metadata.decisions.features import eligible_safety_records, initial_feature_records
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.records import Record
+
+__all__ = ["PERIODIC", "Duty", "at_activation"]
+
+Setting = Callable[[str], Any]
+
+
+def at_activation(image: Image, context: Context) -> list[Record]:
+    """A new fleet's features; and what an older one lacks."""
+    records = [] if image.features else initial_feature_records()
+    ahead, _ = image.apply(records, version=image.version, epoch=image.epoch)
+    return records + eligible_safety_records(ahead, context)
+
+
+class Duty(msgspec.Struct, frozen=True):
+    name: str
+    seconds: Callable[[Setting], float]
+    due: Callable[[Image, Context, Setting], Command[Any] | None]
+
+
+def _preferred_leaders(image: Image, context: Context, setting: Setting) -> Command[Any] | None:
+    return preferred_due(image) if setting("auto.leader.rebalance.enable") else None
+
+
+def _unclean_elections(image: Image, context: Context, setting: Setting) -> Command[Any] | None:
+    return unclean_due(image, context)
+
+
+PERIODIC = (
+    Duty(
+        "preferred leaders",
+        seconds=lambda setting: float(setting("leader.imbalance.check.interval.seconds")),
+        due=_preferred_leaders,
+    ),
+    Duty(
+        "unclean elections",
+        seconds=lambda setting: setting("unclean.leader.election.interval.ms") / 1000,
+        due=_unclean_elections,
+    ),
+)

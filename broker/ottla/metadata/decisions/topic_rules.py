@@ -1,0 +1,69 @@
+"""The settings of topics that the controller itself obeys, and the rules of elections that follow from them. Pure."""
+
+import uuid
+from collections.abc import Callable
+
+from ottla.metadata.decisions.commands import Context
+from ottla.metadata.decisions.elections import Election, Rules
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import DIRECTORY_UNASSIGNED, ResourceType
+
+__all__ = [
+    "ELIGIBLE_LEADER_REPLICAS",
+    "MIN_INSYNC_REPLICAS",
+    "allows_unclean_election",
+    "isr_size_min",
+    "keeps_eligible",
+    "rules_of",
+]
+
+ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+
+def isr_size_min(image: Image, topic: str, context: Context) -> int:
+    """As set; a partition with fewer replicas needs only those."""
+    text = _setting(image, topic, MIN_INSYNC_REPLICAS, context)
+    return context.min_insync_replicas if text is None else int(text)
+
+
+def allows_unclean_election(image: Image, topic: str, context: Context) -> bool:
+    text = _setting(image, topic, UNCLEAN_ELECTION, context)
+    return context.unclean_elections if text is None else text.strip().lower() == "true"
+
+
+def keeps_eligible(image: Image) -> bool:
+    return image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) >= 1
+
+
+def rules_of(
+    image: Image,
+    topic: str,
+    context: Context,
+    *,
+    may_lead: Callable[[int], bool] | None = None,
+    election: Election | None = None,
+) -> Rules:
+    """By default the active brokers may lead, and the topic's setting decides about unclean elections."""
+    if election is None:
+        election = Election.UNCLEAN if allows_unclean_election(image, topic, context) else Election.ONLINE
+    return Rules(
+        may_lead=may_lead or image.is_active,
+        isr_size_min=isr_size_min(image, topic, context),
+        directory_for=lambda broker_id: _directory(image, broker_id),
+        keeps_eligible=keeps_eligible(image),
+        election=election,
+    )
+
+
+def _setting(image: Image, topic: str, name: str, context: Context) -> str | None:
+    """What was set for the topic, else for this controller's node, else for the fleet."""
+    places = ((ResourceType.TOPIC, topic), (ResourceType.BROKER, str(context.node_id)), (ResourceType.BROKER, ""))
+    found = (image.config(*place).get(name) for place in places)
+    return next((text for text in found if text is not None), None)
+
+
+def _directory(image: Image, broker_id: int) -> uuid.UUID:
+    broker = image.brokers.get(broker_id)
+    return DIRECTORY_UNASSIGNED if broker is None else broker.directory_for_new_replica()

@@ -1,0 +1,99 @@
+"""The image as one loop of this node knows it; subscribers hear of every change, in order.
+
+MetadataMachine    on the control loop: committed entries go in
+MetadataFeed       on the data loop: follows the machine (metadata.relay)
+"""
+
+import asyncio
+import heapq
+from collections.abc import Callable, Sequence
+
+from ottla.errors import Refusal
+from ottla.metadata.model.changes import Changes, compare
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.records import decode_batch
+from ottla.raft.core.messages import Entry, EntryKind, Snapshot
+
+__all__ = ["MetadataFeed", "MetadataMachine", "Subscriber"]
+
+Subscriber = Callable[[Image, Image, Changes], None]
+LeadershipSubscriber = Callable[[bool], None]
+Follower = Callable[[Image, Changes], None]
+
+
+class MetadataFeed:
+    def __init__(self, cluster_id: str) -> None:
+        self._image = Image(cluster_id)
+        self._subscribers: list[Subscriber] = []
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waiters = 0
+
+    @property
+    def image(self) -> Image:
+        return self._image
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Called after every change with (old, new, changes); must not wait and must not raise."""
+        self._subscribers.append(subscriber)
+
+    async def reached(self, version: int) -> None:
+        """Until the image has at least this version."""
+        if self._image.version < version:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters += 1
+            heapq.heappush(self._waiting, (version, self._waiters, waiter))
+            await waiter
+
+    def publish(self, image: Image, changes: Changes) -> None:
+        """`changes` are those since the image before."""
+        old, self._image = self._image, image
+        if changes:
+            for subscriber in self._subscribers:
+                subscriber(old, image, changes)
+        while self._waiting and self._waiting[0][0] <= image.version:
+            _, _, waiter = heapq.heappop(self._waiting)
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class MetadataMachine(MetadataFeed):
+    """The Raft driver's state machine."""
+
+    def __init__(self, cluster_id: str) -> None:
+        super().__init__(cluster_id)
+        self._leadership: list[LeadershipSubscriber] = []
+        self._followers: list[Follower] = []
+
+    def on_leadership(self, subscriber: LeadershipSubscriber) -> None:
+        self._leadership.append(subscriber)
+
+    def on_version(self, follower: Follower) -> None:
+        """Called with every image, also one that differs from the last in its version only, after the subscribers."""
+        self._followers.append(follower)
+
+    def publish(self, image: Image, changes: Changes) -> None:
+        super().publish(image, changes)
+        for follower in self._followers:
+            follower(image, changes)
+
+    # -- for the driver
+
+    def apply(self, entries: Sequence[Entry]) -> None:
+        batches = ((e.index, e.term, decode_batch(e.data) if e.kind is EntryKind.DATA else ()) for e in entries)
+        self.publish(*self._image.apply_batches(batches))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        image = Image.from_snapshot(snapshot.data)
+        if image.cluster_id != self._image.cluster_id:
+            raise Refusal(
+                f"the metadata is of cluster {image.cluster_id}, this node belongs to {self._image.cluster_id}; "
+                "use another data directory"
+            )
+        self.publish(image, compare(self._image, image))
+
+    def capture(self) -> Callable[[], bytes]:
+        return self._image.to_snapshot
+
+    def leadership(self, *, leads: bool) -> None:
+        for subscriber in self._leadership:
+            subscriber(leads)

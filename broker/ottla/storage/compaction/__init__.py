@@ -1,0 +1,1 @@
+"""Compaction: `cleaner` chooses and swaps on the broker, `rewriting` runs in the worker process."""

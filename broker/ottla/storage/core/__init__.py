@@ -1,0 +1,1 @@
+"""What decides in storage: producers, settings, plans of compaction, names of files. Pure."""

@@ -1,0 +1,255 @@
+"""What a partition knows of its idempotent and transactional producers. PURE.
+
+A batch is first checked (`check`), then written, then taken note of (`update`), so that a failed write leaves no
+trace here. Batches that were checked before, on the leader or before a restart, are only taken note of.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.errors import Code, KafkaError
+from ottla.storage.core.verification import Ticket, Verifications
+from ottla.storage.log.aborted_index import AbortedTransaction
+from ottla.wire.batch import CONTROL_BIT, SEQUENCE_MAX, TRANSACTIONAL_BIT, Batch
+from ottla.wire.markers import Marker
+from ottla.wire.records import iterate
+
+__all__ = ["CompletedTransaction", "EndMarker", "Producer", "Producers", "Written", "end_marker"]
+
+NONE = -1
+WRITTEN_MAX = 5
+
+
+class Written(NamedTuple):
+    """One of a producer's last batches."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class EndMarker(NamedTuple):
+    """The record of a control batch that ends a transaction."""
+
+    commit: bool
+    coordinator_epoch: int
+
+
+class CompletedTransaction(NamedTuple):
+    """For the transaction index: what an end marker decided."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+    last_stable_offset: int
+
+    def for_index(self) -> AbortedTransaction:
+        return AbortedTransaction(self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset)
+
+
+class Producer:
+    """One producer id. `transaction_start` is the first offset of its open transaction, or -1."""
+
+    __slots__ = ("coordinator_epoch", "epoch", "id", "last_timestamp", "transaction_start", "written")
+
+    def __init__(self, producer_id: int, *, epoch: int = NONE, coordinator_epoch: int = NONE) -> None:
+        self.id = producer_id
+        self.epoch = epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = NONE
+        self.transaction_start = NONE
+        self.written: deque[Written] = deque(maxlen=WRITTEN_MAX)
+
+    @property
+    def last_sequence(self) -> int:
+        return self.written[-1].last_sequence if self.written else NONE
+
+    def become(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.written.clear()
+
+
+@dataclass(slots=True)
+class _Ended:
+    """A decided transaction that stays unstable until its marker, at `last_offset`, is replicated."""
+
+    first_offset: int
+    last_offset: int
+
+
+class Producers:
+    """All producers of one partition. Invariant: `end_offset` is the log's end as far as batches were noted here."""
+
+    def __init__(self, partition: str) -> None:
+        self.partition = partition
+        self.by_id: dict[int, Producer] = {}
+        self.end_offset = 0
+        self.verifications = Verifications(partition)
+        self._open: dict[int, int] = {}  # first offset → producer id, ascending since logs only grow
+        self._ended: list[_Ended] = []
+
+    def check(self, batch: Batch, *, offset: int, from_client: bool) -> Written | None:
+        """Refuse a batch that does not continue its producer's; the earlier one if it is a retry of it."""
+        producer = self.by_id.get(batch.producer_id)
+        if producer is None:
+            return None
+        epoch, sequence = batch.producer_epoch, batch.base_sequence
+        if from_client and epoch == producer.epoch:
+            written = producer.written
+            if written:
+                last = written[-1].last_sequence
+                if sequence != last + 1 and (sequence != 0 or last != SEQUENCE_MAX):
+                    return self._duplicate(producer, batch, offset)
+            elif sequence != 0:
+                raise self._out_of_order(batch, offset, NONE)
+        elif epoch < producer.epoch:
+            raise KafkaError(
+                Code.invalid_producer_epoch,
+                f"Epoch of producer {batch.producer_id} at offset {offset} in {self.partition} is {epoch}, which is "
+                f"smaller than the last seen epoch {producer.epoch}",
+            )
+        elif from_client and sequence != 0 and producer.epoch != NONE:
+            raise KafkaError(
+                Code.out_of_order_sequence_number,
+                f"Invalid sequence number for new epoch of producer {batch.producer_id} at offset {offset} in "
+                f"partition {self.partition}: {epoch} (request epoch), {sequence} (seq. number), {producer.epoch} "
+                "(current producer epoch)",
+            )
+        if producer.transaction_start >= 0 and not batch.is_transactional:
+            raise KafkaError(
+                Code.invalid_txn_state,
+                f"Expected transactional write from producer {batch.producer_id} at offset {offset} in partition "
+                f"{self.partition}",
+            )
+        return None
+
+    def _duplicate(self, producer: Producer, batch: Batch, offset: int) -> Written:
+        last_sequence = batch.last_sequence
+        for written in producer.written:
+            if written.first_sequence == batch.base_sequence and written.last_sequence == last_sequence:
+                return written
+        raise self._out_of_order(batch, offset, producer.last_sequence)
+
+    def _out_of_order(self, batch: Batch, offset: int, last_sequence: int) -> KafkaError:
+        return KafkaError(
+            Code.out_of_order_sequence_number,
+            f"Out of order sequence number for producer {batch.producer_id} at offset {offset} in partition "
+            f"{self.partition}: {batch.base_sequence} (incoming seq. number), {last_sequence} "
+            "(current end sequence number)",
+        )
+
+    def check_marker(self, batch: Batch, marker: EndMarker) -> None:
+        """Refuse an end marker from a coordinator that has been replaced."""
+        producer = self.by_id.get(batch.producer_id)
+        if producer is not None and producer.coordinator_epoch > marker.coordinator_epoch:
+            raise KafkaError(
+                Code.transaction_coordinator_fenced,
+                f"Invalid coordinator epoch for producerId {batch.producer_id} in partition {self.partition}: "
+                f"{marker.coordinator_epoch} (zombie), {producer.coordinator_epoch} (current)",
+            )
+
+    def refuse_late(self, marker: Marker) -> None:
+        """For markers whose epoch is above that of the records they decide: one that finds records of its own epoch, or
+        a later one, was sent for an earlier transaction."""
+        producer = self.by_id.get(marker.producer_id)
+        if producer is not None and producer.transaction_start >= 0 and producer.epoch >= marker.epoch:
+            raise KafkaError(
+                Code.invalid_producer_epoch,
+                f"A marker of epoch {marker.epoch} for producer {marker.producer_id} in {self.partition} is late: "
+                f"a transaction of epoch {producer.epoch} is open",
+            )
+
+    def update(self, batch: Batch, *, base_offset: int, timestamp: int) -> CompletedTransaction | None:
+        """Take note of a batch that now stands in the log at `base_offset`."""
+        last_offset = base_offset + batch.last_offset_delta
+        self.end_offset = last_offset + 1
+        if batch.producer_id < 0:
+            return None
+        self.verifications.noted(batch)
+        producer = self.by_id.get(batch.producer_id)
+        if producer is None:
+            producer = self.by_id[batch.producer_id] = Producer(batch.producer_id)
+        attributes = batch.attributes
+        if attributes & CONTROL_BIT:
+            return self._end(producer, batch, base_offset, timestamp)
+        if batch.producer_epoch != producer.epoch:
+            producer.become(batch.producer_epoch)
+        producer.written.append(Written(batch.base_sequence, batch.last_sequence, base_offset, last_offset, timestamp))
+        producer.last_timestamp = timestamp
+        if attributes & TRANSACTIONAL_BIT and producer.transaction_start < 0:
+            producer.transaction_start = base_offset
+            self._open[base_offset] = producer.id
+        return None
+
+    def _end(self, producer: Producer, batch: Batch, offset: int, timestamp: int) -> CompletedTransaction | None:
+        marker = end_marker(batch)
+        if marker is None:
+            return None
+        first, producer.transaction_start = producer.transaction_start, NONE
+        producer.become(batch.producer_epoch)
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_timestamp = timestamp
+        if first < 0:
+            return None
+        self._open.pop(first, None)
+        self._ended.append(_Ended(first, offset))
+        stable = next(iter(self._open), offset + 1)
+        return CompletedTransaction(producer.id, first, offset, not marker.commit, stable)
+
+    def in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether this epoch of the producer has records here that are not decided."""
+        producer = self.by_id.get(producer_id)
+        return producer is not None and producer.transaction_start >= 0 and producer.epoch == epoch
+
+    def require_verified(self, batch: Batch, ticket: Ticket | None) -> None:
+        """Refuse a transactional batch unless its transaction is open here or the coordinator has vouched for it."""
+        if not self.in_transaction(batch.producer_id, batch.producer_epoch):
+            self.verifications.require(batch, ticket, producer_is_known=batch.producer_id in self.by_id)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Below it every transaction is decided, and its marker replicated."""
+        if not self._open and not self._ended:
+            return high_watermark
+        unstable = [ended.first_offset for ended in self._ended if ended.last_offset >= high_watermark]
+        return min(next(iter(self._open), high_watermark), high_watermark, *unstable)
+
+    def replicated_to(self, high_watermark: int) -> None:
+        """Markers below it are on all replicas, now and for ever."""
+        if self._ended:
+            self._ended = [ended for ended in self._ended if ended.last_offset >= high_watermark]
+
+    def expire(self, now_ms: int, expiry_ms: int) -> None:
+        """Forget producers that were silent for so long, unless a transaction of theirs is open."""
+        for producer in list(self.by_id.values()):
+            if producer.transaction_start < 0 and now_ms - producer.last_timestamp >= expiry_ms:
+                del self.by_id[producer.id]
+        self.verifications.expire(now_ms, expiry_ms)
+
+    def reset(self, producers: list[Producer], *, end_offset: int) -> None:
+        """Start from these, as they were at `end_offset`."""
+        self.by_id = {producer.id: producer for producer in producers}
+        started = ((producer.transaction_start, producer.id) for producer in producers)
+        self._open = {first: producer_id for first, producer_id in sorted(started) if first >= 0}
+        self._ended = []
+        self.end_offset = end_offset
+
+    def take_over(self, other: "Producers") -> None:
+        """Become as `other`, which was brought to the log's end from its batches; verifications stay."""
+        self.by_id, self._open, self._ended = other.by_id, other._open, other._ended
+        self.end_offset = other.end_offset
+
+
+def end_marker(batch: Batch) -> EndMarker | None:
+    """What a control batch says; None when compaction left it empty or it is of another kind."""
+    record = next(iter(iterate(batch)), None)
+    if record is None or record.key is None or record.value is None or len(record.key) < 4 or len(record.value) < 6:
+        return None
+    kind = int.from_bytes(record.key[2:4], "big", signed=True)
+    if kind not in (0, 1):
+        return None
+    return EndMarker(commit=kind == 1, coordinator_epoch=int.from_bytes(record.value[2:6], "big", signed=True))

@@ -1,0 +1,100 @@
+"""Aborted transactions of a segment, in Kafka's file format (.txnindex).
+
+An entry lies in the index of the segment that holds the transaction's marker, and reaches the file together with it: a
+lost index would look like one without entries, and aborted records would be read. After a crash, the indexes of
+segments that are verified are made anew from the records.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from ottla.storage.core import names
+from ottla.system import Disk
+
+__all__ = ["AbortedIndex", "AbortedTransaction", "encode", "read_all", "write"]
+
+ENTRY = Struct(">hqqqq")
+VERSION = 0
+FIELDS = 4
+FIRST_OFFSET, LAST_OFFSET, STABLE_OFFSET = 1, 2, 3
+
+
+class AbortedTransaction(NamedTuple):
+    """`last_offset` is its marker's; below `last_stable_offset` all was decided when the marker was written."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class AbortedIndex:
+    """In memory, in the order of the markers. The loop changes it; threads may search at the same time."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self, aborted: Iterable[AbortedTransaction] = ()) -> None:
+        self._numbers = array("q", (number for one in aborted for number in one))
+
+    def __len__(self) -> int:
+        return len(self._numbers) // FIELDS
+
+    def __iter__(self) -> Iterator[AbortedTransaction]:
+        numbers = self._numbers
+        return (AbortedTransaction(*numbers[at : at + FIELDS]) for at in range(0, len(self) * FIELDS, FIELDS))
+
+    def append(self, one: AbortedTransaction) -> None:
+        self._numbers.extend(one)
+
+    def truncate(self, offset: int) -> bool:
+        """Forget transactions whose markers lie at `offset` or beyond; whether there were any."""
+        keep = self._first_ending_at(offset) * FIELDS
+        shortened = keep < len(self._numbers)
+        if shortened:
+            self._numbers = self._numbers[:keep]
+        return shortened
+
+    def overlapping(self, start: int, end: int) -> tuple[list[tuple[int, int]], bool]:
+        """(producer id, first offset) of those with records in [start, end), and whether later segments have no more.
+
+        As in Kafka: once a marker was written when all below `end` was decided, no later one concerns that range.
+        """
+        numbers, found = self._numbers, []
+        for at in range(self._first_ending_at(start) * FIELDS, len(numbers) // FIELDS * FIELDS, FIELDS):
+            if numbers[at + FIRST_OFFSET] < end:
+                found.append((numbers[at], numbers[at + FIRST_OFFSET]))
+            if numbers[at + STABLE_OFFSET] >= end:
+                return found, True
+        return found, False
+
+    def _first_ending_at(self, offset: int) -> int:
+        numbers = self._numbers
+        return bisect_left(range(len(self)), offset, key=lambda number: numbers[number * FIELDS + LAST_OFFSET])
+
+
+def encode(aborted: Iterable[AbortedTransaction]) -> bytes:
+    return b"".join(ENTRY.pack(VERSION, *one) for one in aborted)
+
+
+def read(disk: Disk, path: str) -> list[AbortedTransaction]:
+    """Most segments have none and no file. An entry that is still being written is not one yet."""
+    try:
+        data = disk.read_file(path)
+    except FileNotFoundError:
+        return []
+    whole = len(data) - len(data) % ENTRY.size
+    return [AbortedTransaction(*fields[1:]) for fields in ENTRY.iter_unpack(data[:whole])]
+
+
+def read_all(disk: Disk, folder: str, bases: Iterable[int]) -> list[AbortedTransaction]:
+    """Those of all these segments."""
+    return [one for base in bases for one in read(disk, f"{folder}/{names.name(base, names.TXN_INDEX)}")]
+
+
+def write(disk: Disk, path: str, aborted: Sequence[AbortedTransaction]) -> None:
+    """No transaction, no file."""
+    if aborted:
+        disk.replace_file(path, encode(aborted))

@@ -1,0 +1,148 @@
+"""The files of one segment: their names, their handle, their life and death.
+
+A thread may rename the files while others open them: `naming` guards the names, and whoever opens a file by its name
+holds it. An open file needs no name.
+"""
+
+from threading import Lock
+
+from ottla.storage.core import names
+from ottla.storage.directories.files import FileCache, Handle, OpenFile
+from ottla.storage.log import aborted_index
+from ottla.storage.log.aborted_index import AbortedIndex, AbortedTransaction
+from ottla.system import Disk, File
+
+__all__ = ["FILE_KINDS", "SegmentFiles", "sync_path"]
+
+INDEX_KINDS = (names.INDEX, names.TIME_INDEX, names.TXN_INDEX)
+FILE_KINDS = (names.LOG, *INDEX_KINDS)
+
+
+class SegmentFiles:
+    """`<base offset>.log` and its companions. `sealed`: nothing is appended any more, the index files are complete."""
+
+    __slots__ = (
+        "aborted",
+        "base_offset",
+        "files",
+        "folder",
+        "handle",
+        "indexes_unsynced",
+        "naming",
+        "sealed",
+        "suffix",
+    )
+
+    def __init__(self, folder: str, base_offset: int, *, files: FileCache, suffix: str) -> None:
+        self.folder = folder
+        self.base_offset = base_offset
+        self.files = files
+        self.suffix = suffix
+        self.naming = Lock()
+        self.sealed = False
+        self.indexes_unsynced = False  # written, and perhaps only in the page cache
+        self.aborted = AbortedIndex()
+        self.handle = Handle(self.path(names.LOG))
+
+    @property
+    def disk(self) -> Disk:
+        return self.files.disk
+
+    def path(self, kind: str) -> str:
+        return f"{self.folder}/{names.name(self.base_offset, kind)}{self.suffix}"
+
+    def paths(self) -> list[str]:
+        return [self.path(kind) for kind in FILE_KINDS]
+
+    def opened(self) -> OpenFile:
+        """The .log file; hold the result for as long as its `file` is used. Any thread."""
+        return self.handle.opened or self._open()
+
+    def _open(self) -> OpenFile:
+        with self.naming:
+            return self.files.open(self.handle)
+
+    def create(self) -> None:
+        """Make the .log file, empty. What an earlier life left under this name is gone afterwards."""
+        self.files.open(self.handle, create=True).file.truncate(0)
+
+    def sync(self, *, with_indexes: bool = False) -> None:
+        """Make the data durable, and the indexes of a sealed segment. Any thread; never again after an OSError."""
+        self.opened().file.sync()
+        if self.sealed or with_indexes:
+            self.sync_indexes()
+        elif len(self.aborted):
+            self._sync_index(names.TXN_INDEX)
+
+    def sync_indexes(self) -> None:
+        self.indexes_unsynced = False
+        for kind in INDEX_KINDS:
+            self._sync_index(kind)
+
+    def _sync_index(self, kind: str) -> None:
+        with self.naming:
+            file = _open_existing(self.disk, self.path(kind))
+        _sync_and_close(file)
+
+    # aborted transactions whose markers are in this segment
+
+    def load_aborted(self) -> None:
+        self.aborted = AbortedIndex(aborted_index.read(self.disk, self.path(names.TXN_INDEX)))
+
+    def note_aborted(self, one: AbortedTransaction) -> None:
+        """A marker of this segment aborted it."""
+        self.aborted.append(one)
+        self.indexes_unsynced = True
+        file = self.disk.open(self.path(names.TXN_INDEX), create=True)
+        try:
+            file.append([aborted_index.encode([one])])
+        finally:
+            file.close()
+
+    def write_aborted(self) -> None:
+        """The file anew, not durably; none when there is nothing to write."""
+        self.indexes_unsynced = True
+        path = self.path(names.TXN_INDEX)
+        self.disk.remove(path)
+        if len(self.aborted):
+            file = self.disk.open(path, create=True)
+            try:
+                file.append([aborted_index.encode(self.aborted)])
+            finally:
+                file.close()
+
+    def moved_to(self, folder: str) -> None:
+        """Its folder has another name now."""
+        with self.naming:
+            self.folder = folder
+            self.handle.path = self.path(names.LOG)
+
+    def rename(self, suffix: str) -> None:
+        """Give all files another suffix. Files that are open stay usable. Any thread."""
+        with self.naming:
+            old_paths = self.paths()
+            self.suffix = suffix
+            for old, new in zip(old_paths, self.paths(), strict=True):
+                if self.disk.exists(old):
+                    self.disk.rename(old, new)
+            self.handle.path = self.path(names.LOG)
+
+
+def sync_path(disk: Disk, path: str) -> None:
+    """Make one file durable, if there is such a file."""
+    _sync_and_close(_open_existing(disk, path))
+
+
+def _open_existing(disk: Disk, path: str) -> File | None:
+    try:
+        return disk.open(path)
+    except FileNotFoundError:
+        return None
+
+
+def _sync_and_close(file: File | None) -> None:
+    if file is not None:
+        try:
+            file.sync()
+        finally:
+            file.close()

@@ -1,0 +1,107 @@
+"""Producer snapshots: `<offset>.snapshot` holds the producers as they were at that offset, in Kafka's format 1."""
+
+from collections.abc import Iterable
+from struct import Struct, error
+
+from crc32c import crc32c
+
+from ottla.storage.core import names
+from ottla.storage.core.producers import Producer, Written
+from ottla.system import Disk
+from ottla.wire.batch import SEQUENCE_MAX
+
+__all__ = ["decode", "encode", "read_newest", "remove_newer", "snapshot_offsets", "write"]
+
+HEADER = Struct(">hIi")  # version, CRC-32C of what follows it, number of entries
+ENTRY = Struct(">qhiqiqiq")
+CHECKED_FROM = 6
+VERSION = 1
+
+
+def encode(producers: Iterable[Producer]) -> bytes:
+    entries = [_entry(producer) for producer in producers]
+    checked = len(entries).to_bytes(4, "big") + b"".join(entries)
+    return VERSION.to_bytes(2, "big") + crc32c(checked).to_bytes(4, "big") + checked
+
+
+def _entry(producer: Producer) -> bytes:
+    _, sequence, first, last, _ = producer.written[-1] if producer.written else (-1, -1, -1, -1, -1)
+    return ENTRY.pack(
+        producer.id,
+        producer.epoch,
+        sequence,
+        last,
+        last - first,
+        producer.last_timestamp,
+        producer.coordinator_epoch,
+        producer.transaction_start,
+    )
+
+
+def decode(data: bytes) -> list[Producer]:
+    """ValueError when it is not a whole snapshot."""
+    try:
+        version, crc, count = HEADER.unpack_from(data)
+        if version != VERSION or crc != crc32c(data[CHECKED_FROM:]) or len(data) != HEADER.size + count * ENTRY.size:
+            raise ValueError("producer snapshot is torn or of an unknown version")
+        return [_producer(*fields) for fields in ENTRY.iter_unpack(data[HEADER.size :])]
+    except error as problem:
+        raise ValueError(f"producer snapshot is torn: {problem}") from None
+
+
+def _producer(
+    producer_id: int,
+    epoch: int,
+    sequence: int,
+    offset: int,
+    delta: int,
+    timestamp: int,
+    coordinator_epoch: int,
+    transaction_start: int,
+) -> Producer:
+    producer = Producer(producer_id, epoch=epoch, coordinator_epoch=coordinator_epoch)
+    producer.last_timestamp = timestamp
+    producer.transaction_start = transaction_start
+    if offset >= 0:
+        first_sequence = (sequence - delta) & SEQUENCE_MAX if sequence >= 0 else sequence
+        producer.written.append(Written(first_sequence, sequence, offset - delta, offset, timestamp))
+    return producer
+
+
+def path(folder: str, offset: int) -> str:
+    return f"{folder}/{names.name(offset, names.SNAPSHOT)}"
+
+
+def write(disk: Disk, folder: str, offset: int, producers: Iterable[Producer]) -> str:
+    """Write without waiting for the disk: its CRC tells a torn one, and then an older one serves. The path."""
+    target = path(folder, offset)
+    file = disk.open(target, create=True)
+    try:
+        file.truncate(0)
+        file.append([encode(producers)])
+    finally:
+        file.close()
+    return target
+
+
+def snapshot_offsets(file_names: Iterable[str]) -> list[int]:
+    found = [names.offset_of(name) for name in file_names if name.endswith(names.SNAPSHOT)]
+    return sorted(offset for offset in found if offset is not None)
+
+
+def read_newest(disk: Disk, folder: str, *, start: int, end: int) -> tuple[int, list[Producer]] | None:
+    """The newest sound snapshot inside the log, with its offset. Changes nothing."""
+    for offset in reversed(snapshot_offsets(disk.names(folder))):
+        if start < offset <= end:
+            try:
+                return offset, decode(disk.read_file(path(folder, offset)))
+            except (ValueError, FileNotFoundError):  # torn, or removed meanwhile
+                continue
+    return None
+
+
+def remove_newer(disk: Disk, folder: str, offset: int) -> None:
+    """Those beyond `offset`: of what was cut off, or unsound."""
+    for each in snapshot_offsets(disk.names(folder)):
+        if each > offset:
+            disk.remove(path(folder, each))

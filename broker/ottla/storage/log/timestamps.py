@@ -1,0 +1,53 @@
+"""Finding offsets by timestamp. The only reads that open batches. Blocking; in threads."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.storage.log.segment import Segment
+from ottla.wire.records import iterate
+
+if TYPE_CHECKING:
+    from ottla.storage.log.log import Log
+
+__all__ = ["TimestampOffset", "max_timestamp", "offset_for_timestamp"]
+
+
+class TimestampOffset(NamedTuple):
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+def offset_for_timestamp(log: "Log", timestamp: int) -> TimestampOffset | None:
+    start = log.start_offset
+    for segment in log.segments:
+        if segment.size and segment.max_timestamp >= timestamp:
+            found = _first_at_or_after(segment, timestamp, start)
+            if found is not None:
+                return found
+    return None
+
+
+def _first_at_or_after(segment: Segment, timestamp: int, start: int) -> TimestampOffset | None:
+    likely = segment.base_offset + segment.load_times().floor(timestamp)
+    found = segment.position_of(max(likely, start))
+    if found is None:
+        return None
+    for _, batch in segment.batches(found[1], whole=True):
+        if batch.max_timestamp >= timestamp:
+            for record in iterate(batch):
+                if record.timestamp >= timestamp and record.offset >= start:
+                    return TimestampOffset(record.offset, record.timestamp, batch.leader_epoch)
+    return None
+
+
+def max_timestamp(log: "Log") -> TimestampOffset | None:
+    segment = max(log.segments, key=lambda candidate: candidate.max_timestamp)
+    largest = segment.max_timestamp
+    found = segment.position_of(segment.max_timestamp_offset) if largest >= 0 else None
+    if found is None:
+        return None
+    _, batch = next(segment.batches(found[1], whole=True))
+    for record in iterate(batch):
+        if record.timestamp == largest:
+            return TimestampOffset(record.offset, largest, batch.leader_epoch)
+    return None

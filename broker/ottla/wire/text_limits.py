@@ -1,0 +1,23 @@
+"""How long a text may be wherever it can end up. Pure.
+
+Flexible versions count a text's bytes with a varint. The keys of records and all older versions count them with an
+int16: a longer name that came in could not be written to the log, nor be listed to an older client.
+"""
+
+__all__ = ["TEXT_BYTES_MAX", "cut", "is_too_long"]
+
+TEXT_BYTES_MAX = 2**15 - 1
+BYTES_PER_CHARACTER_MAX = 4
+
+
+def is_too_long(text: str | None, *, bytes_max: int = TEXT_BYTES_MAX) -> bool:
+    if text is None or len(text) * BYTES_PER_CHARACTER_MAX <= bytes_max:
+        return False
+    return len(text.encode()) > bytes_max
+
+
+def cut(data: bytes) -> bytes:
+    """The beginning of a text in UTF-8 that fits, in whole characters."""
+    if len(data) <= TEXT_BYTES_MAX:
+        return data
+    return data[:TEXT_BYTES_MAX].decode(errors="ignore").encode()
