@@ -19,6 +19,7 @@ from sim.world import HEAL_SECONDS_MAX, LOOK_SECONDS, World
 __all__ = ["GroupWorld"]
 
 COMMITTERS = 3
+MIN_ISR = 2  # as SimNode sets it
 OFFSETS_PARTITIONS = 2
 
 
@@ -81,10 +82,14 @@ class GroupTopics(Topics):
             self.run(running)
 
     def _coordinates(self, node: SimNode, group: str) -> bool:
-        """By the newest metadata."""
+        """By the newest metadata, and able to commit.
+
+        A coordinator with fewer than min.insync.replicas in sync still answers heartbeats, as Kafka's does. If it dies,
+        a replica from the ELR may lead next, whose log ends differently: there the same member may have expired.
+        """
         image = self._world.image()
         state = image.partition(OFFSETS_TOPIC, partition_of(group, OFFSETS_PARTITIONS)) if image is not None else None
-        return state is not None and state.leader == node.id
+        return state is not None and state.leader == node.id and len(state.isr) >= MIN_ISR
 
     def crew_is_whole(self) -> bool:
         """All members in one epoch, every partition held once."""

@@ -26,6 +26,11 @@ def test_a_seed_replays_exactly() -> None:
     assert first.referee.trace == second.referee.trace
 
 
+def test_a_leader_from_the_elr_may_have_expired_a_member_that_its_predecessor_confirmed() -> None:
+    """The referee objected; a coordinator that cannot commit confirms nothing for good."""
+    check(52518994444301, NARROW)
+
+
 def test_new_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     if fixed := os.environ.get("OTTLA_SIM_SEED"):
         check(int(fixed))

@@ -7,7 +7,7 @@ import socket
 import pytest
 from ottla import loops
 from ottla.handover import Pulse
-from ottla.loops import ControlLoop
+from ottla.loops import ControlLoop, GrpcLoop
 
 PATIENCE_S = 10.0
 
@@ -52,7 +52,7 @@ async def is_waited_for(queue: PollerCompletionQueue) -> bool:
 
 
 def test_the_control_loop_waits_for_grpc_only_while_the_data_loop_does_not_turn(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loops, "GRPC_LOOK_SECONDS", 60.0)  # the test itself looks
+    monkeypatch.setattr(loops, "GRPC_POLL_SECONDS", 60.0)  # the test itself polls
 
     async def scene() -> None:
         loop, clock, queue = asyncio.get_running_loop(), Clock(), PollerCompletionQueue()
@@ -63,7 +63,7 @@ def test_the_control_loop_waits_for_grpc_only_while_the_data_loop_does_not_turn(
         loop.share_grpc(pulse)
         assert not await is_waited_for(queue)
         loop.share_grpc(pulse)
-        assert queue.handled == 2, "what lay there is found by a look"
+        assert queue.handled == 2, "what lay there is found by a poll"
         clock.now += 2 * loops.GRPC_PULSE_SECONDS_MAX
         loop.share_grpc(pulse)
         assert await is_waited_for(queue)
@@ -75,6 +75,25 @@ def test_the_control_loop_waits_for_grpc_only_while_the_data_loop_does_not_turn(
 
     with asyncio.Runner(loop_factory=ControlLoop) as runner:
         runner.run(scene())
+
+
+def test_all_announcements_are_read_in_one_turn():
+    """gRPC's handler reads one byte and takes all events: by itself it lets the socket fill up."""
+
+    async def scene() -> None:
+        loop, queue = asyncio.get_running_loop(), PollerCompletionQueue()
+        queue.write_socket.send(b"1" * 250)
+        queue.bind(loop)
+        await asyncio.sleep(0.05)
+        assert queue.handled == 1
+        queue.write_socket.send(b"1")
+        await asyncio.sleep(0.05)
+        assert queue.handled == 2, "the next one is seen"
+        queue.close(loop)
+
+    for factory in (GrpcLoop, ControlLoop):
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(scene())
 
 
 def test_other_readers_are_none_of_its_business():
