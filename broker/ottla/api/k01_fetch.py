@@ -16,7 +16,7 @@ from ottla.api.registry import api
 from ottla.api.slices import Turn, sliced
 from ottla.errors import Code, KafkaError
 from ottla.replica.nearest import RACK_AWARE
-from ottla.wire.fetch_response import Fetched, encode
+from ottla.wire.fetch_response import Fetched, encode, encode_joined
 
 READ_COMMITTED = 1
 FOLLOWERS_SINCE = 11
@@ -48,11 +48,8 @@ def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | D
 
 
 async def _fetch_large(request: Any, call: Call) -> Answer | Deferred:
-    wanted = [
-        _wanted(topic, part, call)
-        async for topic in sliced(request.topics, call.node.pace)
-        for part in topic.partitions
-    ]
+    named = ((topic, part) for topic in request.topics for part in topic.partitions)
+    wanted = [_wanted(topic, part, call) async for topic, part in sliced(named, call.node.pace)]
     try:
         session = _session(request, wanted, call)
     except KafkaError as error:
@@ -157,7 +154,9 @@ async def _answer_in_slices(session: Session, reading: Reading, call: Call) -> A
     topics: Topics = {}
     async for wanted, fetched in sliced(reading.answers, call.node.pace):
         _add(topics, session, wanted, fetched)
-    made = partial(encode, call.version, error_code=Code.none, session_id=session.id, topics=list(topics.items()))
+    made = partial(
+        encode_joined, call.version, error_code=Code.none, session_id=session.id, topics=list(topics.items())
+    )
     return call.frame(await call.node.system.threads.run(made))
 
 

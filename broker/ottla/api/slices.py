@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.api.call import Call
 from ottla.errors import Code, KafkaError
+from ottla.wire.chunks import Chunks
 from ottla.wire.writer import EncodedArray
 
 if TYPE_CHECKING:
@@ -35,10 +36,8 @@ __all__ = [
 ]
 
 SLICE_SECONDS = 0.003
-JOINED_PARTS = 2_000
-CHUNK_BYTES = 64 * 1024  # of an answer under construction: joined, and counted
+COUNTED_BYTES = 64 * 1024  # of an answer under construction, at once
 FREE_BYTES_MAX = 256 * 1024  # of an answer that is made without a turn
-LARGE_PART_BYTES = 16 * 1024  # not joined with others
 LIMIT = "ottla.response.bytes.max"
 
 T = TypeVar("T")
@@ -166,43 +165,11 @@ def grow(call: Call, size: int) -> None:
     """Count what is made of an answer. AnswerTooLarge when it is too much."""
     call.made_bytes += size
     uncounted = call.made_bytes - call.counted_bytes
-    if uncounted >= CHUNK_BYTES:
+    if uncounted >= COUNTED_BYTES:
         call.counted_bytes = call.made_bytes
         call.node.answers.change(uncounted)
         if call.made_bytes > (bytes_max := call.node.config[LIMIT]):
             raise AnswerTooLarge(bytes_max)
-
-
-class _Chunks:
-    """The bytes of an array: small parts are joined, large ones are shared with whoever has them too."""
-
-    __slots__ = ("_small", "_small_bytes", "chunks")
-
-    def __init__(self) -> None:
-        self.chunks: list[bytes] = []
-        self._small: list[bytes] = []
-        self._small_bytes = 0
-
-    def add(self, parts: Iterable[bytes]) -> int:
-        """How many bytes these are."""
-        size = 0
-        for part in parts:
-            size += len(part)
-            if len(part) >= LARGE_PART_BYTES:
-                self.join()
-                self.chunks.append(part)
-            else:
-                self._small.append(part)
-                self._small_bytes += len(part)
-        if self._small_bytes >= CHUNK_BYTES or len(self._small) >= JOINED_PARTS:
-            self.join()
-        return size
-
-    def join(self) -> None:
-        if self._small:
-            self.chunks.append(b"".join(self._small))
-            self._small.clear()
-            self._small_bytes = 0
 
 
 async def encoded(call: Call, path: tuple[str, ...], items: AsyncIterable[Any]) -> EncodedArray:
@@ -211,7 +178,7 @@ async def encoded(call: Call, path: tuple[str, ...], items: AsyncIterable[Any]) 
     Arrays inside have been counted while they were made.
     """
     write = call.api.element_writer(call.version, path)
-    chunks = _Chunks()
+    chunks = Chunks[bytes]()
     count, counted_bytes = 0, call.made_bytes
     async for item in items:
         parts: list[bytes] = item if isinstance(item, list) else []
@@ -222,8 +189,7 @@ async def encoded(call: Call, path: tuple[str, ...], items: AsyncIterable[Any]) 
         if call.made_bytes >= FREE_BYTES_MAX:
             await _take_turn(call)
         count, counted_bytes = count + 1, call.made_bytes
-    chunks.join()
-    return EncodedArray(count, chunks.chunks)
+    return EncodedArray(count, chunks.finish())
 
 
 async def lines(
@@ -250,9 +216,8 @@ async def lines(
                 made = refused(item, error)
             parts: list[bytes] = []
             write(parts, made)
-            (chunks := _Chunks()).add(parts)
-            chunks.join()
-            known = memo[same] = chunks.chunks
+            (chunks := Chunks[bytes]()).add(parts)
+            known = memo[same] = chunks.finish()
         yield known
 
 

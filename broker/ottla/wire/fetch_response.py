@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ottla.system import Part
+from ottla.wire.chunks import Chunks
 from ottla.wire.writer import array_head, text, uvarint
 
-__all__ = ["Fetched", "encode"]
+__all__ = ["Fetched", "encode", "encode_joined"]
 
 INT32 = struct.Struct(">i").pack
 HEAD = struct.Struct(">ihqq")
@@ -57,6 +58,13 @@ def encode(version: int, *, error_code: int, session_id: int, topics: Topics, th
     if flexible:
         parts.append(b"\0")
     return parts
+
+
+def encode_joined(version: int, *, error_code: int, session_id: int, topics: Topics) -> list[Part]:
+    """The same for thousands of partitions, in a thread: whoever sends parts handles each of them."""
+    chunks = Chunks[Part]()
+    chunks.add(encode(version, error_code=error_code, session_id=session_id, topics=topics))
+    return chunks.finish()
 
 
 def _partition(parts: list[Part], a: Fetched, version: int) -> None:
