@@ -1,6 +1,6 @@
 """The broker's own quorum, controller, replication and storage as a fleet of three, by seeds, on virtual time.
 
-New seeds every run: OTTLA_SIM_HISTORIES (300) of them, in shares that run beside each other. A failure prints the
+Seeds as sim.playing says: OTTLA_SIM_HISTORIES (300) of them, in shares that run beside each other. A failure prints the
 seed; `python -m sim.run SEED --log`, or OTTLA_SIM_SEED=…, replays it exactly.
 """
 

@@ -2,12 +2,12 @@
 
 import asyncio
 from itertools import pairwise
-from random import Random, SystemRandom
+from random import Random
 
 import pytest
 from sim.faults import Faults
 from sim.options import NARROW
-from sim.playing import played
+from sim.playing import played, seeds_from
 from sim.virtual_loop import Process, Slowness, VirtualLane, VirtualLoop
 from sim.world import World
 
@@ -63,7 +63,7 @@ def led_by(world: World, node: int) -> int:
 
 
 def seeds() -> range:
-    base = SystemRandom().getrandbits(32) << 16
+    base = seeds_from()
     return range(base, base + HISTORIES)
 
 

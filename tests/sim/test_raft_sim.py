@@ -1,13 +1,14 @@
 """Seeded simulation of the Raft core with 1, 3 and 5 voters.
 
-New seeds every run, for OTTLA_RAFT_SIM_SECONDS (20). A failure prints the seed; OTTLA_RAFT_SIM_SEED=… replays it.
+OTTLA_RAFT_SIM_HISTORIES (600) with new seeds (see sim.playing). A failure prints the seed; OTTLA_RAFT_SIM_SEED=…
+replays it.
 """
 
 import os
-import time
-from random import Random, SystemRandom
+from random import Random
 
 import pytest
+from sim.playing import seeds_from
 from sim.raft_world import Broken, World
 
 VOTERS = (1, 3, 5)
@@ -53,12 +54,8 @@ def test_new_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     if fixed := os.environ.get("OTTLA_RAFT_SIM_SEED"):
         check(int(fixed))
         return
-    base = SystemRandom().getrandbits(32) << 20
-    end = time.monotonic() + float(os.environ.get("OTTLA_RAFT_SIM_SECONDS", "20"))
-    count = committed = 0
-    while time.monotonic() < end:
-        committed += len(check(base + count).rules.committed)
-        count += 1
+    base, count = seeds_from(), int(os.environ.get("OTTLA_RAFT_SIM_HISTORIES", "600"))
+    committed = sum(len(check(seed).rules.committed) for seed in range(base, base + count))
     with capsys.disabled():
         print(f"\nraft simulation: {count} histories, seeds {base}..{base + count - 1}, {committed} entries committed")
     assert committed > count

@@ -1,6 +1,6 @@
 """Share groups by seeds, on virtual time: every record is delivered, and none again that was accepted.
 
-New seeds every run: OTTLA_SIM_SHARES (24) of them. A failure prints its seed;
+Seeds as sim.playing says: OTTLA_SIM_SHARES (24) of them. A failure prints its seed;
 `python -m sim.run SEED --shares --log`, or OTTLA_SIM_SEED=…, replays it exactly.
 """
 

@@ -1,7 +1,7 @@
 """Transactions by seeds, on virtual time: exactly once, whatever crashes between any two steps of their ends.
 
-New seeds every run: OTTLA_SIM_TRANSACTIONS (72) of them, in shares that run beside each other. A failure prints its
-seed; `python -m sim.run SEED --transactions --log`, or OTTLA_SIM_SEED=…, replays it exactly.
+Seeds as sim.playing says: OTTLA_SIM_TRANSACTIONS (72) of them, in shares that run beside each other. A failure prints
+its seed; `python -m sim.run SEED --transactions --log`, or OTTLA_SIM_SEED=…, replays it exactly.
 """
 
 import os
