@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
 from ottla.errors import Code, KafkaError
-from ottla.system import Clock
+from ottla.ports import Clock
 
 __all__ = ["Handover", "Lane", "LoopLane", "Pulse"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from ottla.coordination.partitioning import partition_of
+from ottla.coordination.core.partitioning import partition_of
 from support.group_member import Member
 from support.java import Finished, java_tool
 from support.librdkafka import DEADLINE_S, Sent, make_consumer, make_topic, send

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from golden.group_versions import wait_for_coordinator
 from golden.share_groups import ShareConversation
 from ottla.errors import Code
-from ottla.system import uuid_text
+from ottla.ids import uuid_text
 from support.frames import Connection
 from support.librdkafka import Sent, make_topic, send
 from support.process import BrokerProcess

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ottla.share.messages import Delivery, ShareKey, StateBatch
+from ottla.ids import uuid_text
+from ottla.share.core.messages import Delivery, ShareKey, StateBatch
 from ottla.share.state_topic import SHARE_STATE_TOPIC
-from ottla.system import uuid_text
 from support.dump import files_of
 from support.java import java_tool
 from support.nodes import InnerNode, inner_nodes

@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from ottla.coordination.partitioning import partition_of
+from ottla.coordination.core.partitioning import partition_of
 from support.fleet import FleetOf
 from support.librdkafka import make_topic
 from support.sharing import QUICK_SHARING, Sharers, give_settings, turn_on

@@ -20,10 +20,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ottla.errors import Code
-from ottla.txn import deciding, records
-from ottla.txn.deciding import NEEDS_PRODUCER_ID, Decision, ProducerSession
-from ottla.txn.states import ENDING, State
-from ottla.txn.transaction import NONE, TopicPartition, Transaction
+from ottla.txn.core import deciding, records
+from ottla.txn.core.deciding import NEEDS_PRODUCER_ID, Decision, ProducerSession
+from ottla.txn.core.states import ENDING, State
+from ottla.txn.core.transaction import NONE, TopicPartition, Transaction
 
 OLD_FLOW, NEXT_EPOCHS = 0, 2
 

@@ -12,7 +12,7 @@ import errno
 from collections.abc import Callable, Sequence
 from random import Random
 
-from ottla.system import Buffer
+from ottla.ports import Buffer
 
 __all__ = ["MORE", "ROOT", "Crash", "Platter", "SimDisk", "Wrote"]
 

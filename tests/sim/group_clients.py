@@ -5,7 +5,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from ottla.coordination.partitioning import partition_of
+from ottla.coordination.core.partitioning import partition_of
 from ottla.errors import Code
 from ottla.group.offsets_topic import OFFSETS_TOPIC
 from ottla.wire.offset_commit import CommitRequest

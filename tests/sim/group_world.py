@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ottla.coordination.partitioning import partition_of
+from ottla.coordination.core.partitioning import partition_of
 from ottla.group.offsets_topic import OFFSETS_TOPIC
 from sim.consumer_clients import SESSION_MS, ConsumerMember, Holdings
 from sim.coordinated_world import CoordinatedWorld, find_coordinators

@@ -35,7 +35,7 @@ SHARE_STATES, SHARES = "sim.share_state_world.ShareStateWorld", "sim.share_world
 MUTATIONS = (
     Mutation(
         "acks=all before the in-sync set has it",
-        "replica/isr.py",
+        "replica/core/isr.py",
         "        lowest = min((each.end for each in self._others), default=self._end)\n",
         "        lowest = self._end\n",
     ),
@@ -69,19 +69,19 @@ MUTATIONS = (
     ),
     Mutation(
         "the in-sync set shrinks without the controller",
-        "replica/isr.py",
+        "replica/core/isr.py",
         "        self.pending = isr\n        self._recount(now)\n",
         "        self.isr = self.pending = isr\n        self._recount(now)\n",
     ),
     Mutation(
         "the watermark moves below min.insync.replicas",
-        "replica/isr.py",
+        "replica/core/isr.py",
         "        if lowest <= self.high_watermark or not self.enough_in_sync:\n",
         "        if lowest <= self.high_watermark:\n",
     ),
     Mutation(
         "writes are taken below min.insync.replicas, and committed",
-        "replica/isr.py",
+        "replica/core/isr.py",
         "        return len(self.isr) >= self.isr_size_min or len(self.isr) > len(self._followers)\n",
         "        return True\n",
     ),
@@ -117,7 +117,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a follower joins before it has what is committed",
-        "replica/isr.py",
+        "replica/core/isr.py",
         "fits = fits and follower.end >= committed_end and self._is_eligible(follower)\n",
         "fits = self._is_eligible(follower)\n",
     ),
@@ -208,7 +208,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a new producer gets the epoch of the one before",
-        "txn/deciding.py",
+        "txn/core/deciding.py",
         "    epoch, last_epoch = transaction.epoch + 1, NONE\n",
         "    epoch, last_epoch = transaction.epoch, NONE\n",
         TRANSACTIONS,
@@ -285,28 +285,28 @@ MUTATIONS = (
     ),
     Mutation(
         "a new leader of a share-partition fences nobody",
-        "share/state.py",
+        "share/core/state.py",
         "        if leader_epoch < self.leader_epoch:\n",
         "        if False:\n",
         SHARE_STATES,
     ),
     Mutation(
         "updates of a state that was replaced are taken",
-        "share/state.py",
+        "share/core/state.py",
         "        if state_epoch != self.state_epoch:\n",
         "        if False:\n",
         SHARE_STATES,
     ),
     Mutation(
         "a late update takes acknowledgements back",
-        "share/state.py",
+        "share/core/state.py",
         "        yield _part(max(each, one, key=_finality), first, last)\n",
         "        yield _part(one, first, last)\n",
         SHARE_STATES,
     ),
     Mutation(
         "a share-partition that is begun twice begins anew",
-        "share/state.py",
+        "share/core/state.py",
         "    if state_epoch == before.state_epoch:\n        return None\n",
         "",
         SHARE_STATES,

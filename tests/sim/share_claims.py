@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from ottla.errors import Code, KafkaError
-from ottla.share.messages import Delivery, Persister, ShareKey, ShareState, StateBatch
+from ottla.share.core.messages import Delivery, Persister, ShareKey, ShareState, StateBatch
 from sim.invariants import Referee
 from sim.network import Network
 from sim.node import SimNode

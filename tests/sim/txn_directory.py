@@ -4,7 +4,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from ottla.coordination.partitioning import partition_of
+from ottla.coordination.core.partitioning import partition_of
 from sim.fetching import handled
 from sim.node import SimNode
 from sim.txn_books import Books

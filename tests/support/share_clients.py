@@ -18,8 +18,8 @@ from ottla.metadata.decisions.features import SHARE_VERSION
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import config_record, feature_record
 from ottla.metadata.model.state import ResourceType
+from ottla.share.core.messages import ShareKey
 from ottla.share.host import ShareHost
-from ottla.share.messages import ShareKey
 from support.frames import decode_response, encode_request
 from support.replica_hosts import HostFleet, run
 from support.share_memory import MemoryPersister

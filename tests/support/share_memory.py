@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ottla.errors import Code, KafkaError
-from ottla.share.messages import UNINITIALIZED, ShareKey, ShareState, StateBatch, Summary
+from ottla.share.core.messages import UNINITIALIZED, ShareKey, ShareState, StateBatch, Summary
 
 
 class MemoryPersister:

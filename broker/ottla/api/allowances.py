@@ -9,9 +9,9 @@ from typing import Any, Final
 from ottla.metadata.decisions.client_quotas import IP
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
+from ottla.ports import Clock
 from ottla.security.quota_limits import client_limit, connection_limit
 from ottla.security.rates import SampledRate, TokenBucket
-from ottla.system import Clock
 
 __all__ = ["Allowance", "Allowances", "Meter"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.errors import KafkaError
-from ottla.system import Part
+from ottla.ports import Part
 
 if TYPE_CHECKING:
     from ottla.api.allowances import Allowance, Allowances

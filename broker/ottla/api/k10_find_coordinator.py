@@ -12,7 +12,7 @@ from ottla.api.cluster_view import brokers_on
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.features import SHARE_VERSION
-from ottla.share.keys import is_key_text
+from ottla.share.core.keys import is_key_text
 
 if TYPE_CHECKING:
     from ottla.coordination.coordinator import Coordinator

@@ -9,7 +9,7 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.transaction_codes import fenced_as
 from ottla.errors import Code, KafkaError
-from ottla.txn.deciding import ProducerSession
+from ottla.txn.core.deciding import ProducerSession
 
 FENCED_SINCE = 4
 

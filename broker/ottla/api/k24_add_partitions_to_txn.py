@@ -11,9 +11,9 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.transaction_codes import fenced_as
 from ottla.errors import Code, KafkaError
-from ottla.txn.deciding import ProducerSession
-from ottla.txn.messages import Partitions
-from ottla.txn.transaction import TopicPartition
+from ottla.txn.core.deciding import ProducerSession
+from ottla.txn.core.messages import Partitions
+from ottla.txn.core.transaction import TopicPartition
 
 SEVERAL_SINCE, FENCED_SINCE = 4, 2
 

@@ -9,8 +9,8 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.transaction_codes import fenced_as
 from ottla.errors import KafkaError
-from ottla.txn.deciding import Decision, ProducerSession
-from ottla.txn.transaction import PER_TRANSACTION_EPOCHS
+from ottla.txn.core.deciding import Decision, ProducerSession
+from ottla.txn.core.transaction import PER_TRANSACTION_EPOCHS
 
 FENCED_SINCE, NEXT_EPOCH_SINCE = 2, 5
 

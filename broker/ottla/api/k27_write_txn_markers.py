@@ -9,8 +9,8 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.errors import Code
-from ottla.txn.messages import MarkerOrder
-from ottla.txn.transaction import TopicPartition
+from ottla.txn.core.messages import MarkerOrder
+from ottla.txn.core.transaction import TopicPartition
 
 
 @api(key=27, versions=(1, 1))

@@ -6,7 +6,7 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.slices import encoded_or_refused
 from ottla.errors import Code, KafkaError
-from ottla.txn.transaction import Transaction
+from ottla.txn.core.transaction import Transaction
 
 
 @api(key=65, versions=(0, 0))

@@ -10,8 +10,8 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.slices import encoded, paced
 from ottla.errors import Code, KafkaError
-from ottla.txn.states import State
-from ottla.txn.transaction import Transaction
+from ottla.txn.core.states import State
+from ottla.txn.core.transaction import Transaction
 
 STATES = {state.label: state for state in State}
 

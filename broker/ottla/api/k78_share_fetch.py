@@ -20,8 +20,8 @@ from ottla.api.share_results import (
 )
 from ottla.api.sharing import check_shares_served
 from ottla.errors import Code, KafkaError
+from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
 from ottla.share.fetching import Delivered, Limits, ShareFetching
-from ottla.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
 
 NOTHING = Delivered()
 SIZE_BYTES_MAX = 8 << 20  # of one answer, which is made in memory: what is locked must be there when it is sent

@@ -8,7 +8,7 @@ from ottla.api.registry import api
 from ottla.api.share_results import Acknowledging, Outcome, acknowledge, by_topic, endpoints, given, leader_of
 from ottla.api.sharing import check_shares_served
 from ottla.errors import Code, KafkaError
-from ottla.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
+from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
 
 
 @api(key=79, versions=(1, 1))

@@ -12,7 +12,7 @@ from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Partition, Partitions
 from ottla.group.share.group import ShareGroup
 from ottla.group.share.states import partitions_in
-from ottla.share.messages import UNINITIALIZED, Summary
+from ottla.share.core.messages import UNINITIALIZED, Summary
 
 Outcomes = dict[Partition, Summary | KafkaError]
 NO_TOPIC = bytes(16)

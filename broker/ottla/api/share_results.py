@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from ottla.api.call import Call
 from ottla.api.cluster_view import brokers_on
 from ottla.errors import Code, KafkaError
-from ottla.share.acknowledging import Acknowledgement
-from ottla.share.sessions import ShareSession, Wanted
+from ottla.share.core.acknowledging import Acknowledgement
+from ottla.share.core.sessions import ShareSession, Wanted
 
 __all__ = ["Acknowledging", "acknowledge", "by_topic", "endpoints", "given", "leader_of", "say_farewell"]
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
-from ottla.system import System, uuid_text
+from ottla.ids import uuid_text
+from ottla.system import System
 
 __all__ = [
     "BrokerPlan",

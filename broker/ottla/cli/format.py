@@ -7,8 +7,10 @@ import typer
 from ottla.cli.serve import pairs
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
+from ottla.ids import uuid_text
+from ottla.ports import Disk
 from ottla.storage.directories.meta import LOCK, DirectoryMeta, read_meta, refuse_foreign, uuid_from_text, write_meta
-from ottla.system import Disk, System, uuid_text
+from ottla.system import System
 
 __all__ = ["HELP", "format_directories", "random_uuid"]
 

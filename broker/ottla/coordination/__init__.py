@@ -6,8 +6,8 @@
     writing            what a shard writes: gathered per turn of the loop, appended, answered after commit
     asking             questions between brokers: who reaches whom, and what this broker answers
     internal_topic     the topic, made when the first client asks for its coordinator
-    partitioning       PURE: which partition keeps a key
-    records            PURE: keys and values that begin with their version
+    core/partitioning  which partition keeps a key
+    core/records       keys and values that begin with their version
 
-`group`, `txn` and `share` say what a shard holds and how it is decided. None of them is known here.
+`group`, `txn` and `share` say what a shard holds and how it is decided. None of them is known here. `core` is pure.
 """

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 from ottla.config import BrokerConfig
+from ottla.coordination.core.partitioning import partition_of
 from ottla.coordination.internal_topic import InternalTopic
 from ottla.coordination.loading import Loading
-from ottla.coordination.partitioning import partition_of
 from ottla.coordination.shard import CoordinatorShard
 from ottla.errors import Code, KafkaError
 from ottla.metadata.model.changes import Changes

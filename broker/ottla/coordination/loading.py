@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from ottla.coordination.records import UNREADABLE, UnknownType
+from ottla.coordination.core.records import UNREADABLE, UnknownType
 from ottla.coordination.shard import CoordinatorShard
 from ottla.errors import KafkaError
 from ottla.wire import batch as batches

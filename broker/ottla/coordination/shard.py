@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from ottla.coordination.writing import Writer, WriteRules
 from ottla.errors import Code, KafkaError
+from ottla.ports import Clock
 from ottla.replica.partition import Partition
-from ottla.system import Clock
 
 __all__ = ["CoordinatorShard"]
 

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from ottla.coordination.records import Record
+from ottla.coordination.core.records import Record
 from ottla.errors import Code, KafkaError
+from ottla.ports import Clock
 from ottla.replica.partition import Partition
 from ottla.storage.core.verification import Ticket
-from ottla.system import Clock
 from ottla.wire import batch as batches
 from ottla.wire.assembly import assemble
 from ottla.wire.batch import TRANSACTIONAL_BIT

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Coroutine, Iterable, Sequence
 
 from ottla.coordination.coordinator import Coordinator, Surroundings
-from ottla.coordination.partitioning import partition_of
+from ottla.coordination.core.partitioning import partition_of
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import Rules
@@ -20,7 +20,7 @@ from ottla.group.share_shell import ShareSettings
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
 from ottla.replica.partition import Partition
-from ottla.share.messages import Persister
+from ottla.share.core.messages import Persister
 from ottla.wire.markers import Marker
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import ClassicGroup
 from ottla.group.contract.group import Group
-from ottla.system import Clock
+from ottla.ports import Clock
 
 __all__ = ["MemberMemory"]
 

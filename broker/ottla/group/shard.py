@@ -26,9 +26,9 @@ from ottla.group.offsets.records import (
 )
 from ottla.group.share.group import ShareGroup, ShareRules
 from ottla.group.timers import Timers
+from ottla.ports import Clock
 from ottla.replica.partition import Partition
 from ottla.storage.core.verification import Ticket
-from ottla.system import Clock
 
 __all__ = ["Found", "Shard"]
 

@@ -18,7 +18,7 @@ from ottla.group.share.group import ShareGroup
 from ottla.group.share.records import GROUP_EPOCH, STATES, StatePartitions, encode
 from ottla.group.share.states import beginning, begun, lacking, leaving, left, orphans
 from ottla.metadata.model.image import Image
-from ottla.share.messages import UNINITIALIZED, Persister, ShareKey, Summary
+from ottla.share.core.messages import UNINITIALIZED, Persister, ShareKey, Summary
 
 if TYPE_CHECKING:
     from ottla.group.shard import Shard

@@ -5,7 +5,7 @@ import heapq
 import logging
 from collections.abc import Callable
 
-from ottla.system import Clock
+from ottla.ports import Clock
 
 __all__ = ["Timers"]
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from ottla.net.memory import AnswerMemory
 from ottla.net.turns import Turns
-from ottla.system import Buffer, Part, Region, Threads
+from ottla.ports import Buffer, Part, Region
+from ottla.system import Threads
 
 __all__ = ["Outbox"]
 

@@ -11,13 +11,14 @@ from ottla.metadata.decisions.commands import Command, Context
 from ottla.metadata.runtime.active import ActiveController
 from ottla.metadata.runtime.feed import MetadataMachine
 from ottla.node.context import make_context
+from ottla.ports import Clock
 from ottla.raft.core.messages import Member, Voter, Voters
 from ottla.raft.core.raft import RaftConfig
 from ottla.raft.driver import QuorumState, RaftDriver, SnapshotLimits, Transport
 from ottla.raft.store import RaftStore
 from ottla.raft.voter_changes import VoterChanges
 from ottla.replica.settings import LiveSettings
-from ottla.system import Clock, System
+from ottla.system import System
 
 __all__ = ["QuorumPart", "bracketed", "seed_voters"]
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import msgspec
 
 from ottla.errors import Refusal
+from ottla.ports import Disk, File
 from ottla.raft.core import frames
 from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import Entry, HardState, Snapshot, Voters
-from ottla.system import Disk, File
 
 __all__ = ["FOLDER_NAME", "RaftStore", "Stored"]
 

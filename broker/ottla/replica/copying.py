@@ -10,11 +10,11 @@ from collections.abc import Callable
 from functools import partial
 
 from ottla.errors import Code, KafkaError
+from ottla.ports import Buffer
 from ottla.replica.partition import Partition
 from ottla.storage.log import truncation
 from ottla.storage.log.log import Log
 from ottla.storage.log.truncation import Cut
-from ottla.system import Buffer
 from ottla.wire.batch import iterate
 from ottla.wire.replication import Diverged, Entry, Follow
 

@@ -5,7 +5,7 @@ has come furthest.
 """
 
 from ottla.metadata.model.image import Image
-from ottla.replica.isr import FollowerView
+from ottla.replica.core.isr import FollowerView
 from ottla.replica.partition import Partition
 
 __all__ = ["LEADER", "RACK_AWARE", "nearest"]

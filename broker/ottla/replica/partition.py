@@ -10,14 +10,15 @@ from collections.abc import Callable
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.model.state import PartitionState
+from ottla.ports import Buffer
 from ottla.replica.commits import Commits, Told
-from ottla.replica.isr import EpochOf, LeaderView
+from ottla.replica.core.isr import EpochOf, LeaderView
 from ottla.replica.lines import Lines
 from ottla.replica.stored import Stored
 from ottla.replica.watching import ROLE_CHANGED_BYTES, Copy, Watcher
 from ottla.storage.core.verification import Ticket
 from ottla.storage.log.log import Appended, Log
-from ottla.system import Buffer, System
+from ottla.system import System
 from ottla.wire.batch import Batch
 from ottla.wire.markers import Marker, marker_batch
 

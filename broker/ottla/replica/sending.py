@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Iterator
 
 from ottla.errors import Code, KafkaError
+from ottla.replica.core.throttle import TokenBucket
 from ottla.replica.partition import Partition
-from ottla.replica.throttle import TokenBucket
 from ottla.replica.throttling import Throttles
 from ottla.wire import replication as frames
 from ottla.wire.batch import HEADER, HEADER_BYTES, OVERHEAD_BYTES

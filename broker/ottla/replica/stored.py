@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ottla.errors import Code, KafkaError
+from ottla.storage.core.slice import Slice
 from ottla.storage.log import retention, truncation
-from ottla.storage.log.log import Located, Log, Slice
+from ottla.storage.log.log import Located, Log
 from ottla.storage.log.segment import Segment
 from ottla.storage.log.truncation import Cut
 from ottla.system import NO_MORE_FILES, System, finished

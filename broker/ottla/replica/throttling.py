@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import ResourceType
+from ottla.replica.core.throttle import UNLIMITED, TokenBucket, is_throttled
 from ottla.replica.partition import Partition
 from ottla.replica.settings import FLEET_WIDE, LiveSettings
-from ottla.replica.throttle import UNLIMITED, TokenBucket, is_throttled
 
 __all__ = ["Throttles"]
 

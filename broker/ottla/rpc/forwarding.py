@@ -21,12 +21,12 @@ from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.metadata.runtime.watch import BrokerWatch, Heartbeat, HeartbeatReply
 from ottla.pb import control_pb2 as pb
 from ottla.pb.control_pb2_grpc import ControlStub
+from ottla.ports import Clock
 from ottla.raft.core.messages import Member
 from ottla.raft.driver import QuorumState, RaftDriver
 from ottla.raft.voter_changes import VoterChanges
 from ottla.rpc.channels import Channels
 from ottla.rpc.packing import pack_command, unpack_reply
-from ottla.system import Clock
 
 if TYPE_CHECKING:
     from ottla.pb.control_pb2_grpc import ControlAsyncStub

@@ -6,23 +6,25 @@
     host               the share-partitions that this broker serves, because it leads the partition of the topic
     hosted, loading    one of them: the automaton, its log and who waits for it; where it begins
     fetching, locks    waiting until there is enough, and acquiring it; when locks expire
-    partition          PURE: one share-partition: which record is available, acquired, acknowledged or archived
-    in_flight          PURE: its records as runs that fare alike
-    acknowledging      PURE: acknowledgements as clients send them
-    chunk              PURE: batches as they were read, and which of them are for consumers
-    sessions           PURE: what a member fetches from this broker, between its requests
-    settings           PURE: what a group sets for itself
+    settings           what a group sets for itself
     persister          where the state of a share-partition is kept: asks the broker that coordinates it
     coordinator        this broker's part of `__share_group_state`; what coordinators have in common: `coordination`
     shard              the states of one partition of that topic, as long as this broker leads it
-    state              PURE: a share-partition's state as the log tells it, a snapshot and what came after
-    records            PURE: Kafka's formats in the state topic
     state_topic        that topic, made when the first one asks for its coordinator
-    questions          PURE: what the persister asks, by method
-    messages           PURE: what is kept of a share-partition, and the Persister's contract
-    keys               PURE: the text that names a share-partition, as FindCoordinator brings it
+    core/partition     one share-partition: which record is available, acquired, acknowledged or archived
+    core/in_flight     its records as runs that fare alike
+    core/acknowledging acknowledgements as clients send them
+    core/chunk         batches as they were read, and which of them are for consumers
+    core/sessions      what a member fetches from this broker, between its requests
+    core/state         a share-partition's state as the log tells it, a snapshot and what came after
+    core/records       Kafka's formats in the state topic
+    core/questions     what the persister asks, by method
+    core/messages      what is kept of a share-partition, and the Persister's contract
+    core/keys          the text that names a share-partition, as FindCoordinator brings it
 
 **What is acknowledged is not delivered again.** An acknowledgement is answered after the state that says so is
 committed in `__share_group_state`. Acquired records are not written: who leads the partition next finds them available,
 with the deliveries that were counted by then. A leader is fenced by its epoch, and a state that was reset by its epoch.
+
+`core` is pure: no clock, disk or network, neither its own nor imported.
 """

@@ -13,7 +13,7 @@ from ottla.errors import Code, KafkaError
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
 from ottla.replica.partition import Partition
-from ottla.share.messages import ShareKey, ShareState, StateBatch, Summary
+from ottla.share.core.messages import ShareKey, ShareState, StateBatch, Summary
 from ottla.share.shard import ShareShard
 from ottla.share.state_topic import ShareStateTopic
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.errors import Code, KafkaError
-from ottla.share.chunk import Chunk
+from ottla.ports import Buffer, Clock
+from ottla.share.core.chunk import Chunk
+from ottla.share.core.partition import Acquired
+from ottla.share.core.sessions import ShareSession, Wanted
 from ottla.share.host import ShareHost
 from ottla.share.hosted import PASSING, HostedShare, Wish, told_to_clients
-from ottla.share.partition import Acquired
-from ottla.share.sessions import ShareSession, Wanted
-from ottla.system import Buffer, Clock
 
 __all__ = ["Delivered", "Limits", "ShareFetching"]
 

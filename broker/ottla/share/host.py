@@ -14,11 +14,11 @@ from ottla.coordination.coordinator import Surroundings
 from ottla.errors import Code, KafkaError
 from ottla.metadata.model.state import ResourceType
 from ottla.replica.partition import Partition
+from ottla.share.core.messages import Persister, ShareKey
+from ottla.share.core.sessions import ShareSession, ShareSessions, Wanted
 from ottla.share.hosted import HostedShare
 from ottla.share.loading import load
 from ottla.share.locks import Locks
-from ottla.share.messages import Persister, ShareKey
-from ottla.share.sessions import ShareSession, ShareSessions, Wanted
 from ottla.share.settings import ShareSettings
 
 __all__ = ["ShareHost"]

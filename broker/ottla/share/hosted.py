@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
-from ottla.share.acknowledging import Acknowledgement
-from ottla.share.chunk import Chunk
-from ottla.share.in_flight import Span
+from ottla.share.core.acknowledging import Acknowledgement
+from ottla.share.core.chunk import Chunk
+from ottla.share.core.in_flight import Span
+from ottla.share.core.messages import Persister, ShareKey
+from ottla.share.core.partition import Acquired, SharePartition
 from ottla.share.locks import Locks
-from ottla.share.messages import Persister, ShareKey
-from ottla.share.partition import Acquired, SharePartition
 
 __all__ = ["PASSING", "HostedShare", "Wish", "told_to_clients"]
 

@@ -3,8 +3,8 @@
 from ottla.config.durations import duration_ms
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
-from ottla.share.messages import UNINITIALIZED, Persister, ShareKey, ShareState
-from ottla.share.partition import SharePartition
+from ottla.share.core.messages import UNINITIALIZED, Persister, ShareKey, ShareState
+from ottla.share.core.partition import SharePartition
 from ottla.share.settings import BY_DURATION, EARLIEST
 from ottla.system import System
 

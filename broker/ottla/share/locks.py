@@ -5,7 +5,7 @@ import heapq
 from itertools import count
 from typing import Protocol
 
-from ottla.system import Clock
+from ottla.ports import Clock
 
 __all__ = ["Locks"]
 

@@ -13,10 +13,10 @@ import msgspec
 from ottla.coordination.asking import Asking, Unreachable
 from ottla.errors import Code, KafkaError
 from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.ports import Clock
 from ottla.share.coordinator import ShareCoordinator
-from ottla.share.messages import ShareKey, ShareState, StateBatch, Summary
-from ottla.share.questions import QUESTIONS, Delete, Initialize, Question, Read, Reply, Summarize, Write
-from ottla.system import Clock
+from ottla.share.core.messages import ShareKey, ShareState, StateBatch, Summary
+from ottla.share.core.questions import QUESTIONS, Delete, Initialize, Question, Read, Reply, Summarize, Write
 
 __all__ = ["CoordinatedPersister"]
 

@@ -1,4 +1,4 @@
-"""What a share group may set for itself, over the broker's own settings. Pure."""
+"""What a share group may set for itself, over the broker's own settings."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

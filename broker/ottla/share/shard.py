@@ -13,15 +13,15 @@ import uuid
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from ottla.coordination.records import Record
+from ottla.coordination.core.records import Record
 from ottla.coordination.shard import CoordinatorShard
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
+from ottla.ports import Clock
 from ottla.replica.partition import Partition
-from ottla.share import records
-from ottla.share.messages import UNINITIALIZED, ShareKey, ShareState, StateBatch, Summary
-from ottla.share.state import Kept, Update, begun, merged
-from ottla.system import Clock
+from ottla.share.core import records
+from ottla.share.core.messages import UNINITIALIZED, ShareKey, ShareState, StateBatch, Summary
+from ottla.share.core.state import Kept, Update, begun, merged
 
 __all__ = ["ShareShard"]
 

@@ -6,10 +6,10 @@
     markers            tells the leaders of a transaction's partitions how it ended, until all have heard it
     exchange           questions between brokers; marking: markers for partitions that this broker leads
     verifying          the other side: a partition's leader asks the coordinator before the first batch gets in
-    states             PURE: the table of states and events
-    transaction        PURE: one transactional id; what each event makes of it
-    deciding           PURE: requests to decisions
-    records            PURE: Kafka's formats in the state topic
+    core/states        the table of states and events
+    core/transaction   one transactional id; what each event makes of it
+    core/deciding      requests to decisions
+    core/records       Kafka's formats in the state topic
 
 **State is what the log says.** A decision's record is appended first; if that is refused, nothing changes. Then it is
 in force here for whoever asks next, but nothing leaves this broker before the record is committed: answers wait for the
@@ -20,4 +20,6 @@ that were being ended, and sends their markers again. A marker that comes twice 
 **Two flows.** Clients of the old flow add partitions themselves and keep their epoch; those of `transaction.version` 2
 (KIP-890) let the partitions' leaders add them, and get a new epoch with every end, so that nothing late of one
 transaction can get into the next.
+
+`core` is pure: no clock, disk or network, neither its own nor imported.
 """

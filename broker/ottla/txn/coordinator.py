@@ -8,14 +8,14 @@ from ottla.coordination.loading import Loading
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
-from ottla.txn import deciding
-from ottla.txn.deciding import Decision, ProducerSession
+from ottla.txn.core import deciding
+from ottla.txn.core.deciding import Decision, ProducerSession
+from ottla.txn.core.messages import Membership, Partitions
+from ottla.txn.core.transaction import Transaction
 from ottla.txn.exchange import Exchange
 from ottla.txn.markers import Markers
-from ottla.txn.messages import Membership, Partitions
 from ottla.txn.shard import Ask, TransactionShard
 from ottla.txn.state_topic import StateTopic
-from ottla.txn.transaction import Transaction
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["FEATURE", "TransactionCoordinator"]

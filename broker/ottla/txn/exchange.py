@@ -6,7 +6,7 @@ import msgspec
 
 from ottla.coordination.asking import Asking, Unreachable
 from ottla.errors import Code
-from ottla.txn.messages import ADD_PARTITIONS, WRITE_MARKERS, Codes, MarkerOrder, Membership, Orders
+from ottla.txn.core.messages import ADD_PARTITIONS, WRITE_MARKERS, Codes, MarkerOrder, Membership, Orders
 
 __all__ = ["Exchange"]
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from ottla.coordination.asking import Unreachable
 from ottla.errors import Code
 from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.txn.core.messages import MarkerOrder
+from ottla.txn.core.states import State
+from ottla.txn.core.transaction import TopicPartition, Transaction
 from ottla.txn.exchange import Exchange
-from ottla.txn.messages import MarkerOrder
-from ottla.txn.states import State
-from ottla.txn.transaction import TopicPartition, Transaction
 
 __all__ = ["Markers"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
-from ottla.txn.messages import MarkerOrder
-from ottla.txn.transaction import TopicPartition
+from ottla.txn.core.messages import MarkerOrder
+from ottla.txn.core.transaction import TopicPartition
 from ottla.wire.markers import Marker
 
 __all__ = ["Marked", "MarkerWriter"]

@@ -9,12 +9,12 @@ from typing import Protocol
 from ottla.coordination.shard import CoordinatorShard
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
+from ottla.ports import Clock
 from ottla.replica.partition import Partition
-from ottla.system import Clock
-from ottla.txn import records
-from ottla.txn.deciding import NEEDS_PRODUCER_ID, Decision
-from ottla.txn.states import ENDING
-from ottla.txn.transaction import NONE, Transaction
+from ottla.txn.core import records
+from ottla.txn.core.deciding import NEEDS_PRODUCER_ID, Decision
+from ottla.txn.core.states import ENDING
+from ottla.txn.core.transaction import NONE, Transaction
 
 __all__ = ["Ask", "Delivery", "TransactionShard"]
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from ottla.coordination.asking import Unreachable
 from ottla.errors import Code, KafkaError
+from ottla.txn.core.messages import Membership
+from ottla.txn.core.transaction import TopicPartition
 from ottla.txn.exchange import Exchange
-from ottla.txn.messages import Membership
-from ottla.txn.transaction import TopicPartition
 
 __all__ = ["Asked", "Verifier"]
 

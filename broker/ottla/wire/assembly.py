@@ -2,7 +2,7 @@
 
 from crc32c import crc32c
 
-from ottla.system import Buffer
+from ottla.ports import Buffer
 from ottla.wire.batch import (
     CHECKED,
     CODEC_MASK,

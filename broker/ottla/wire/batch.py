@@ -12,7 +12,7 @@ from typing import Any
 from crc32c import crc32c
 
 from ottla.errors import Code, KafkaError
-from ottla.system import Buffer
+from ottla.ports import Buffer
 
 __all__ = [
     "APPEND_TIME_BIT",

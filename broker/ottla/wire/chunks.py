@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from ottla.system import Part
+from ottla.ports import Part
 
 __all__ = ["Chunks"]
 

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ottla.system import Part
+from ottla.ports import Part
 from ottla.wire.chunks import Chunks
 from ottla.wire.writer import array_head, text, uvarint
 

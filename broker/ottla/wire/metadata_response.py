@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ottla.system import Buffer
+from ottla.ports import Buffer
 from ottla.wire.writer import array_head, text
 
 __all__ = ["BrokerEndpoint", "MetadataHead", "PartitionLine", "encode_partitions", "encode_topic", "response"]

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ottla.system import Buffer
+from ottla.ports import Buffer
 from ottla.wire.writer import array_head, text, uvarint
 
 __all__ = ["Outcome", "Topics", "encode"]

@@ -16,7 +16,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple, TypeVar
 
-from ottla.system import Buffer
+from ottla.ports import Buffer
 
 __all__ = [
     "STREAM_SLOT",

@@ -5,7 +5,6 @@ their codecs from the `Struct` made here. Versions are imported only when first 
 """
 
 import dataclasses
-import datetime
 import typing
 from dataclasses import dataclass
 from functools import cache
@@ -114,7 +113,7 @@ def _default(field: "dataclasses.Field[Any]", kind: str, struct: Struct | None, 
 
 def _plain(value: Any) -> Any:
     """A kio default as the value our reader would give: milliseconds, plain numbers, None for a default struct."""
-    if isinstance(value, datetime.timedelta):
+    if hasattr(value, "total_seconds"):  # a timedelta
         return round(value.total_seconds() * 1000)
     if dataclasses.is_dataclass(value):
         return None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ottla.errors import Code
-from ottla.share.messages import Delivery, StateBatch
+from ottla.share.core.messages import Delivery, StateBatch
 from ottla.wire import records
 from ottla.wire.batch import iterate
 from support.logs import T0, make_batch, make_marker

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ottla.coordination.partitioning import partition_of
+from ottla.coordination.core.partitioning import partition_of
 from ottla.group.classic.group import ClassicGroup, Rules
 from ottla.group.contract.records import replay
 from ottla.group.offsets.committed import GroupOffsets

@@ -9,7 +9,7 @@ from ottla.errors import Code, KafkaError
 from ottla.group.share.records import StatePartitions
 from ottla.group.share.states import beginning, leaving, partitions_in
 from ottla.group.share_keeping import StateKeeper
-from ottla.share.messages import UNINITIALIZED, ShareKey, Summary
+from ottla.share.core.messages import UNINITIALIZED, ShareKey, Summary
 from support.consumer_groups import GROUP, topic_id
 from support.share_groups import ShareClient, ShareShard
 from support.share_memory import MemoryPersister

@@ -5,7 +5,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ottla.coordination.records import UNREADABLE
+from ottla.coordination.core.records import UNREADABLE
 from ottla.group.consumer.member import MemberState, Position, Subscription
 from ottla.group.heartbeats.entries import Entry, GroupEpoch
 from ottla.group.share.records import (

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from ottla.errors import Code, KafkaError
+from ottla.ids import uuid_text
 from ottla.raft.core.messages import ANY_DIRECTORY, Member, Voter
 from ottla.raft.core.progress import Progress
 from ottla.raft.core.quorum import change_problem
@@ -17,7 +18,6 @@ from ottla.raft.core.voting import (
     steps_to_add,
     steps_to_remove,
 )
-from ottla.system import uuid_text
 
 A, B, C = (Voter(node, uuid.UUID(int=node), f"host-{node}:1") for node in (1, 2, 3))
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from ottla.replica.isr import NO_EPOCH, LeaderView
+from ottla.replica.core.isr import NO_EPOCH, LeaderView
 
 LAG_S = 10.0
 EPOCHS = {0: 100, 1: 101, 2: 102, 3: 103}

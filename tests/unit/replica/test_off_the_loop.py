@@ -5,11 +5,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from ottla.ports import Buffer
 from ottla.storage.core import names
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.log import truncation
 from ottla.storage.log.log import Log
-from ottla.system import Buffer
 from ottla.wire.batch import iterate
 from support.loop_calls import LoopCalls
 from support.replica_hosts import HostFleet, assert_equal, leave_alone, run, until

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ottla.replica.throttle import UNLIMITED, TokenBucket, is_throttled
+from ottla.replica.core.throttle import UNLIMITED, TokenBucket, is_throttled
 
 steps = st.lists(st.tuples(st.floats(0, 5), st.integers(1, 100_000)), min_size=1, max_size=50)
 

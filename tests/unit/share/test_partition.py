@@ -2,9 +2,9 @@
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.share.acknowledging import Acknowledgement
-from ottla.share.messages import Delivery, ShareState, StateBatch
-from ottla.share.partition import Acquired, Found, SharePartition
+from ottla.share.core.acknowledging import Acknowledgement
+from ottla.share.core.messages import Delivery, ShareState, StateBatch
+from ottla.share.core.partition import Acquired, Found, SharePartition
 
 GAP, ACCEPT, RELEASE, REJECT = range(4)
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = Delivery.AVAILABLE, Delivery.ACKNOWLEDGED, Delivery.ARCHIVED

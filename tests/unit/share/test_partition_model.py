@@ -7,10 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from ottla.errors import KafkaError
-from ottla.share.acknowledging import Acknowledgement, Kind
-from ottla.share.in_flight import Span
-from ottla.share.messages import Delivery, ShareState, StateBatch
-from ottla.share.partition import Found, SharePartition
+from ottla.share.core.acknowledging import Acknowledgement, Kind
+from ottla.share.core.in_flight import Span
+from ottla.share.core.messages import Delivery, ShareState, StateBatch
+from ottla.share.core.partition import Found, SharePartition
 
 RECORDS_MAX, DELIVERIES_MAX, LOCK_S = 12, 3, 10.0
 LOG_END = 60

@@ -10,7 +10,7 @@ import pytest
 from ottla.coordination.asking import Asking, Unreachable
 from ottla.errors import Code, KafkaError
 from ottla.share import persister as module
-from ottla.share.messages import Persister, ShareKey, ShareState, StateBatch, Summary
+from ottla.share.core.messages import Persister, ShareKey, ShareState, StateBatch, Summary
 from ottla.share.persister import CoordinatedPersister
 from ottla.system import RealClock
 

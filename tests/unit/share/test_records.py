@@ -3,10 +3,10 @@
 import uuid
 
 import pytest
-from ottla.coordination.records import UNREADABLE, UnknownType
-from ottla.share import records
-from ottla.share.messages import ShareKey, StateBatch
-from ottla.share.state import Kept, Update
+from ottla.coordination.core.records import UNREADABLE, UnknownType
+from ottla.share.core import records
+from ottla.share.core.messages import ShareKey, StateBatch
+from ottla.share.core.state import Kept, Update
 
 TOPIC = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
 KEY = ShareKey("g", TOPIC, 7)

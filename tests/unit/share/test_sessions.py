@@ -2,7 +2,7 @@
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.share.sessions import FINAL_EPOCH, ShareSessions
+from ottla.share.core.sessions import FINAL_EPOCH, ShareSessions
 
 A, B, C = (b"a", 0), (b"a", 1), (b"b", 0)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ottla.errors import Code, KafkaError
-from ottla.share.messages import UNINITIALIZED, Delivery, ShareState, StateBatch, Summary
-from ottla.share.state import Kept, Update, begun, merged
+from ottla.share.core.messages import UNINITIALIZED, Delivery, ShareState, StateBatch, Summary
+from ottla.share.core.state import Kept, Update, begun, merged
 
 A, K, X = Delivery.AVAILABLE, Delivery.ACKNOWLEDGED, Delivery.ARCHIVED
 NOW = 1_700_000_000_000

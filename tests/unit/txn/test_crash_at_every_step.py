@@ -20,14 +20,14 @@ from ottla.storage.core.settings import LogSettings
 from ottla.storage.directories.files import FileCache
 from ottla.storage.log.log import Log
 from ottla.system import System
-from ottla.txn import deciding
-from ottla.txn.deciding import ProducerSession
+from ottla.txn.core import deciding
+from ottla.txn.core.deciding import ProducerSession
+from ottla.txn.core.states import ENDING, State
 from ottla.txn.exchange import Exchange
 from ottla.txn.markers import Markers
 from ottla.txn.marking import MarkerWriter
 from ottla.txn.shard import TransactionShard
 from ottla.txn.state_topic import STATE_TOPIC
-from ottla.txn.states import ENDING, State
 from support.logs import T0, make_batch
 
 ID, PRODUCER = "orders", 1000

@@ -8,8 +8,8 @@ from ottla.coordination.asking import Asking, Unreachable
 from ottla.errors import Code
 from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.txn.core.messages import MarkerOrder
 from ottla.txn.exchange import Exchange
-from ottla.txn.messages import MarkerOrder
 
 
 def test_a_fault_that_nobody_thought_of_is_no_answer(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,6 @@
 """Parts of an answer, joined."""
 
-from ottla.system import Part
+from ottla.ports import Part
 from ottla.wire.chunks import CHUNK_BYTES, CHUNK_PARTS_MAX, LARGE_PART_BYTES, Chunks
 from ottla.wire.fetch_response import Fetched, encode, encode_joined
 

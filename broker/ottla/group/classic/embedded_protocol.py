@@ -8,7 +8,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ottla.coordination.records import array, field
+from ottla.coordination.core.records import array, field
 from ottla.wire.reader import Malformed, reader_of
 from ottla.wire.schema import Field, Struct
 from ottla.wire.writer import writer_of

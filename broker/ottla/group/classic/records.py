@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ottla.coordination.records import array, field, reading, writing
+from ottla.coordination.core.records import array, field, reading, writing
 from ottla.group.classic.member import Member
 from ottla.group.contract.effects import Record
 from ottla.group.contract.records import record_type

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from ottla.coordination.records import Record
+from ottla.coordination.core.records import Record
 from ottla.errors import Code
 
 __all__ = ["Effect", "Effects", "Record", "Reply", "Wake", "Write"]

@@ -12,7 +12,7 @@ IndexError, struct.error, UnicodeDecodeError): the record is then skipped and co
 from collections.abc import Callable
 from typing import Any
 
-from ottla.coordination.records import VERSION, UnknownType
+from ottla.coordination.core.records import VERSION, UnknownType
 
 __all__ = ["record_type", "replay"]
 

@@ -6,7 +6,7 @@ Written by hand, for every commit makes one: v4, or v1 when a client (OffsetComm
 import struct
 from typing import Any, NamedTuple
 
-from ottla.coordination.records import field, reading
+from ottla.coordination.core.records import field, reading
 from ottla.group.contract.records import record_type
 from ottla.wire.schema import Struct
 from ottla.wire.writer import uvarint

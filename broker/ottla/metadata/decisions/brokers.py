@@ -3,6 +3,7 @@
 import uuid
 
 from ottla.errors import Code, KafkaError
+from ottla.ids import uuid_text
 from ottla.metadata.decisions.commands import (
     AllocateProducerIds,
     Context,
@@ -24,7 +25,6 @@ from ottla.metadata.model.records import (
     unregister_broker_record,
 )
 from ottla.metadata.model.state import DIRECTORY_UNASSIGNED, Broker, PartitionState
-from ottla.system import uuid_text
 
 __all__ = ["allocate_producer_ids", "check_broker_epoch", "fence", "register", "unfence", "unregister"]
 

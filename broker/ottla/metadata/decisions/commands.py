@@ -5,16 +5,14 @@ A command either fails as a whole (KafkaError) or answers per item, each with a 
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from ottla.errors import Code
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import ConfigResource, Listener, PartitionState, QuotaEntity
-
-if TYPE_CHECKING:
-    from random import Random
+from ottla.ports import Random
 
 __all__ = [
     "AllocateProducerIds",
@@ -73,7 +71,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     now_ms: int
     new_uuid: Callable[[], uuid.UUID]
-    random: "Random"
+    random: Random
     # The version that the records of this decision will have: the epoch of a broker that registers.
     next_version: int
     node_id: int = 0

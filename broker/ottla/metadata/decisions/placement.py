@@ -9,14 +9,11 @@ What a placement promises:
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ottla.errors import Code, KafkaError
-
-if TYPE_CHECKING:
-    from random import Random
+from ottla.ports import Random
 
 __all__ = ["Candidate", "place"]
 
@@ -32,7 +29,7 @@ def place(
     *,
     partitions: int,
     replication_factor: int,
-    random: "Random",
+    random: Random,
     present: Sequence[Sequence[int]] = (),
 ) -> list[tuple[int, ...]]:
     """One tuple of broker ids per partition, or KafkaError(INVALID_REPLICATION_FACTOR) in Kafka's words.

@@ -16,10 +16,11 @@ An observer is a follower that is not among the voters: it never stands for elec
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ottla.ports import Random
 from ottla.raft.core import elections, following, leading
 from ottla.raft.core import messages as m
 from ottla.raft.core.log import RaftLog
@@ -27,9 +28,6 @@ from ottla.raft.core.messages import Entry, EntryKind, HardState, Member, Messag
 from ottla.raft.core.progress import Progress
 from ottla.raft.core.quorum import change_problem, is_voter
 from ottla.raft.core.role import Role
-
-if TYPE_CHECKING:
-    from random import Random
 
 __all__ = ["NotLeader", "Overloaded", "Raft", "RaftConfig", "Ready", "Role", "TooLarge", "VoterChangeRefused"]
 
@@ -94,9 +92,7 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class Raft:
-    def __init__(
-        self, config: RaftConfig, *, hard_state: HardState, log: RaftLog, random: "Random", now: float
-    ) -> None:
+    def __init__(self, config: RaftConfig, *, hard_state: HardState, log: RaftLog, random: Random, now: float) -> None:
         self.config = config
         self.member = config.member
         self.log = log

@@ -7,10 +7,10 @@ ANY_DIRECTORY; then asking twice changes nothing twice.
 import msgspec
 
 from ottla.errors import Code, KafkaError
+from ottla.ids import uuid_text
 from ottla.raft.core.messages import ANY_DIRECTORY, Member, Voter, Voters
 from ottla.raft.core.progress import Progress
 from ottla.raft.core.quorum import find
-from ottla.system import uuid_text
 
 __all__ = ["addition_waits_for", "check_addition", "check_removal", "steps_to_add", "steps_to_remove"]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.errors import Code, KafkaError
+from ottla.ports import Disk
 from ottla.storage.core import names
 from ottla.storage.core.batch_filter import BatchFilter, LastWritten
 from ottla.storage.core.cleaned_transactions import CleanedTransactions
@@ -19,7 +20,6 @@ from ottla.storage.log.aborted_index import AbortedTransaction
 from ottla.storage.log.scan import scan
 from ottla.storage.log.segment import Segment
 from ottla.storage.workers.worker import WorkerDied
-from ottla.system import Disk
 from ottla.wire.batch import Batch, parse
 
 __all__ = ["Cleaning", "Rewritten", "forget", "group", "index", "rewrite"]

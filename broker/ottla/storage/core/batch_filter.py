@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ottla.errors import Code, KafkaError
+from ottla.ports import Buffer
 from ottla.storage.core.cleaned_transactions import CleanedTransactions
 from ottla.storage.core.offset_map import OffsetMap
-from ottla.system import Buffer
 from ottla.wire import varints
 from ottla.wire.assembly import DELETE_HORIZON_BIT, emptied, rebuilt
 from ottla.wire.batch import Batch, crc_matches

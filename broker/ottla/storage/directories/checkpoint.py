@@ -9,7 +9,7 @@ orders 1 320
 from collections.abc import Mapping
 
 from ottla.errors import Refusal
-from ottla.system import Disk
+from ottla.ports import Disk
 
 __all__ = ["CLEANER", "HIGH_WATERMARK", "LOG_START", "RECOVERY_POINT", "Offsets", "decode", "encode", "read", "write"]
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ottla.errors import Refusal
+from ottla.ports import Lock
 from ottla.storage.core.folder_names import DELETE, STRAY, TopicPartition, parse_folder
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.directories import checkpoint, meta
 from ottla.storage.directories.files import FileCache
 from ottla.storage.directories.meta import DirectoryMeta
 from ottla.storage.log.log import Log
-from ottla.system import Lock, System
+from ottla.system import System
 
 __all__ = ["CLEAN_SHUTDOWN", "NO_EPOCH", "Contents", "LogDirectory", "claim_all"]
 

@@ -8,7 +8,8 @@ hold the OpenFile in a local variable for as long as its `file` is used.
 
 from threading import Lock
 
-from ottla.system import NO_MORE_FILES, Disk, File
+from ottla.ports import Disk, File
+from ottla.system import NO_MORE_FILES
 
 __all__ = ["FileCache", "Handle", "OpenFile"]
 

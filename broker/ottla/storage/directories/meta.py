@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ottla.config.properties import parse_properties
 from ottla.errors import Refusal
-from ottla.system import Disk, Lock, uuid_text
+from ottla.ids import uuid_text
+from ottla.ports import Disk, Lock
 
 __all__ = [
     "LOCK",

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
+from ottla.ports import Disk
 from ottla.storage.core import names
-from ottla.system import Disk
 
 __all__ = ["AbortedIndex", "AbortedTransaction", "encode", "read_all", "write"]
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import Code, KafkaError
+from ottla.ports import Buffer
 from ottla.storage.core.producers import end_marker
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.core.verification import Ticket
 from ottla.storage.log.rolling import must_roll
 from ottla.storage.log.segment import RELATIVE_OFFSET_MAX
-from ottla.system import Buffer
 from ottla.wire.batch import (
     APPEND_TIME_BIT,
     CONTROL_BIT,

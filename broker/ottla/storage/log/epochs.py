@@ -8,7 +8,7 @@ batches beyond that point.
 from bisect import bisect_right
 from threading import Lock
 
-from ottla.system import Disk
+from ottla.ports import Disk
 
 __all__ = ["EPOCHS_FILE", "LeaderEpochs"]
 

@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from struct import Struct
 
-from ottla.system import Disk
+from ottla.ports import Disk
 
 __all__ = ["OffsetIndex", "TimeIndex"]
 

@@ -16,21 +16,23 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from threading import Lock
 
+from ottla.ports import Buffer
 from ottla.storage.core.producers import Producers
 from ottla.storage.core.settings import LogSettings
+from ottla.storage.core.slice import Slice
 from ottla.storage.core.verification import Ticket
 from ottla.storage.directories.files import FileCache
 from ottla.storage.log import append, read, recovery, replace, retention, snapshots, timestamps, truncation
 from ottla.storage.log.append import Appended
 from ottla.storage.log.epochs import EPOCHS_FILE, LeaderEpochs
-from ottla.storage.log.read import Located, Slice
+from ottla.storage.log.read import Located
 from ottla.storage.log.segment import Segment
 from ottla.storage.log.segment_files import sync_path
 from ottla.storage.log.timestamps import TimestampOffset
-from ottla.system import Buffer, System
+from ottla.system import System
 from ottla.wire.batch import Batch
 
-__all__ = ["Appended", "Located", "Log", "Slice", "TimestampOffset"]
+__all__ = ["Appended", "Located", "Log", "TimestampOffset"]
 
 INDEXES_KEPT_MAX = 4  # of sealed segments, per log: readers of old data come back to the same few
 

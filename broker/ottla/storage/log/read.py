@@ -7,26 +7,20 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import Code, KafkaError
+from ottla.ports import Buffer, File
+from ottla.storage.core.slice import Slice
 from ottla.storage.directories.files import OpenFile
 from ottla.storage.log.scan import Reader, scan
 from ottla.storage.log.segment import Segment
-from ottla.system import Buffer, File
 
 if TYPE_CHECKING:
     from ottla.storage.log.log import Log
 
-__all__ = ["Cold", "FileRegion", "Located", "Slice", "locate", "locate_cold", "read", "read_cold"]
+__all__ = ["Cold", "FileRegion", "Located", "locate", "locate_cold", "read", "read_cold"]
 
 
 class Cold(Exception):
     """The disk would have to be asked."""
-
-
-class Slice(NamedTuple):
-    """Whole batches, and the aborted transactions among them: (producer id, first offset), by their first offsets."""
-
-    data: Buffer
-    aborted: Sequence[tuple[int, int]]
 
 
 class FileRegion:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from ottla.system import Buffer
+from ottla.ports import Buffer
 from ottla.wire.batch import CONTROL_BIT, HEADER, HEADER_BYTES, OVERHEAD_BYTES, Batch
 
 __all__ = ["Reader", "scan"]

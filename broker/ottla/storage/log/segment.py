@@ -7,13 +7,13 @@ are written and always stands between two batches, files are held by reference (
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ottla.ports import Buffer
 from ottla.storage.core import names
 from ottla.storage.directories.files import FileCache, OpenFile
 from ottla.storage.log.aborted_index import AbortedIndex
 from ottla.storage.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from ottla.storage.log.scan import Reader, scan
 from ottla.storage.log.segment_files import FILE_KINDS, SegmentFiles
-from ottla.system import Buffer
 from ottla.wire.batch import Batch, crc_matches
 
 __all__ = ["FILE_KINDS", "Segment", "SegmentCut"]

@@ -6,11 +6,11 @@ holds it. An open file needs no name.
 
 from threading import Lock
 
+from ottla.ports import Disk, File
 from ottla.storage.core import names
 from ottla.storage.directories.files import FileCache, Handle, OpenFile
 from ottla.storage.log import aborted_index
 from ottla.storage.log.aborted_index import AbortedIndex, AbortedTransaction
-from ottla.system import Disk, File
 
 __all__ = ["FILE_KINDS", "SegmentFiles", "sync_path"]
 

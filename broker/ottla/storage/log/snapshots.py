@@ -5,9 +5,9 @@ from struct import Struct, error
 
 from crc32c import crc32c
 
+from ottla.ports import Disk
 from ottla.storage.core import names
 from ottla.storage.core.producers import Producer, Written
-from ottla.system import Disk
 from ottla.wire.batch import SEQUENCE_MAX
 
 __all__ = ["decode", "encode", "read_newest", "remove_newer", "snapshot_offsets", "write"]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from ottla.errors import Code, KafkaError
-from ottla.system import Buffer
+from ottla.ports import Buffer
 from ottla.wire.assembly import rebuilt
 from ottla.wire.batch import Batch, parse
 from ottla.wire.compression import DECOMPRESSED_BYTES_MAX, too_large

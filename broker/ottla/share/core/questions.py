@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from ottla.share.messages import Persister, ShareKey, ShareState, StateBatch, Summary
+from ottla.share.core.messages import Persister, ShareKey, ShareState, StateBatch, Summary
 
 __all__ = ["QUESTIONS", "Delete", "Initialize", "Question", "Read", "Reply", "Summarize", "Write"]
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from ottla.system import uuid_text
+from ottla.ids import uuid_text
 
 __all__ = ["UNINITIALIZED", "Delivery", "Persister", "ShareKey", "ShareState", "StateBatch", "Summary"]
 

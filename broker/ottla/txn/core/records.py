@@ -1,8 +1,8 @@
 """Transactions as records of the state topic: Kafka's TransactionLogKey v0 and TransactionLogValue v0-1. Pure."""
 
-from ottla.coordination.records import array, field, reading, writing
-from ottla.txn.states import State
-from ottla.txn.transaction import NONE, TopicPartition, Transaction
+from ottla.coordination.core.records import array, field, reading, writing
+from ottla.txn.core.states import State
+from ottla.txn.core.transaction import NONE, TopicPartition, Transaction
 from ottla.wire.schema import Struct
 
 __all__ = ["key_of", "read_key", "read_value", "value_of"]

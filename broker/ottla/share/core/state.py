@@ -13,7 +13,7 @@ from operator import attrgetter
 import msgspec
 
 from ottla.errors import Code, KafkaError
-from ottla.share.messages import UNINITIALIZED, ShareState, StateBatch, Summary
+from ottla.share.core.messages import UNINITIALIZED, ShareState, StateBatch, Summary
 
 __all__ = ["Kept", "Update", "begun", "merged"]
 

@@ -6,9 +6,9 @@ The version of a key says which of the two it is. An update lacks the state epoc
 import uuid
 from typing import Any, NamedTuple
 
-from ottla.coordination.records import VERSION, Record, UnknownType, array, field, reading, writing
-from ottla.share.messages import ShareKey, StateBatch
-from ottla.share.state import Kept, Update
+from ottla.coordination.core.records import VERSION, Record, UnknownType, array, field, reading, writing
+from ottla.share.core.messages import ShareKey, StateBatch
+from ottla.share.core.state import Kept, Update
 from ottla.wire.schema import Struct
 
 __all__ = ["Entry", "deletion_record", "read", "snapshot_record", "update_record"]

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ottla.share.partition import Acquired, Found
-from ottla.storage.log.read import Slice
-from ottla.system import Buffer
+from ottla.ports import Buffer
+from ottla.share.core.partition import Acquired, Found
+from ottla.storage.core.slice import Slice
 from ottla.wire.batch import Batch, iterate
 from ottla.wire.records import iterate as iterate_records
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.errors import Code
-from ottla.txn.states import ENDING, Event, State
-from ottla.txn.transaction import EPOCH_LAST, NONE, PER_TRANSACTION_EPOCHS, TopicPartition, Transaction
+from ottla.txn.core.states import ENDING, Event, State
+from ottla.txn.core.transaction import EPOCH_LAST, NONE, PER_TRANSACTION_EPOCHS, TopicPartition, Transaction
 
 __all__ = ["NEEDS_PRODUCER_ID", "Decision", "ProducerSession", "add", "end", "fence", "initiate", "verify"]
 

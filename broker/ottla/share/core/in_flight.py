@@ -10,7 +10,7 @@ from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
-from ottla.share.messages import Delivery, StateBatch
+from ottla.share.core.messages import Delivery, StateBatch
 
 __all__ = ["NOBODY", "Fate", "InFlight", "Run", "Span"]
 

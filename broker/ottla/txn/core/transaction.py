@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ottla.txn.states import NEXT, SETTLED, Event, State
+from ottla.txn.core.states import NEXT, SETTLED, Event, State
 
 __all__ = ["EPOCH_LAST", "EPOCH_MAX", "NONE", "PER_TRANSACTION_EPOCHS", "TopicPartition", "Transaction"]
 

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ottla.errors import Code, KafkaError
-from ottla.share.acknowledging import Acknowledgement, Kind, Piece, pieces
-from ottla.share.in_flight import Fate, InFlight, Run, Span
-from ottla.share.messages import Delivery, ShareState, StateBatch
+from ottla.share.core.acknowledging import Acknowledgement, Kind, Piece, pieces
+from ottla.share.core.in_flight import Fate, InFlight, Run, Span
+from ottla.share.core.messages import Delivery, ShareState, StateBatch
 
 __all__ = ["Acquired", "Found", "SharePartition"]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ottla.txn.transaction import TopicPartition
+from ottla.txn.core.transaction import TopicPartition
 
 __all__ = ["ADD_PARTITIONS", "WRITE_MARKERS", "Codes", "MarkerOrder", "Membership", "Orders", "Partitions"]
 

@@ -1,0 +1,15 @@
+"""What a read of a log gives. Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ottla.ports import Buffer
+
+__all__ = ["Slice"]
+
+
+class Slice(NamedTuple):
+    """Whole batches, and the aborted transactions among them: (producer id, first offset), by their first offsets."""
+
+    data: Buffer
+    aborted: Sequence[tuple[int, int]]
