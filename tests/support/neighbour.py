@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, Producer, TopicPartition
+from support.metronome import QUIET, Metronomes, Noise
 
 PERIOD_S = 0.01
 RECORDS_MIN = 200
@@ -29,20 +30,26 @@ class Seen:
     consumed_ms: list[float]
     sent: int
     errors: list[str]
+    noise: Noise = QUIET
 
     def check(self) -> None:
-        """What a neighbour may expect whatever others do."""
+        """What a neighbour may expect whatever others do, on a machine that is itself so late."""
         assert not self.errors, self.errors
         assert len(self.acknowledged_ms) == len(self.consumed_ms) == self.sent > 0, self.summary()
         for times in (self.acknowledged_ms, self.consumed_ms):
-            assert percentile(times, 0.99) <= P99_MS_MAX and max(times) <= WORST_MS_MAX, self.summary()
+            assert percentile(times, 0.99) <= P99_MS_MAX + self.noise.p99_ms, self.summary()
+            assert max(times) <= WORST_MS_MAX + self.noise.worst_ms, self.summary()
 
     def summary(self) -> str:
         kinds = (("acknowledged", self.acknowledged_ms), ("consumed", self.consumed_ms))
-        return f"{self.sent} sent; " + "; ".join(
-            f"{name} {len(times)}, p50 {percentile(times, 0.5):.1f}, p99 {percentile(times, 0.99):.1f}, "
-            f"worst {max(times, default=0):.1f} ms"
-            for name, times in kinds
+        return (
+            f"{self.sent} sent; "
+            + "; ".join(
+                f"{name} {len(times)}, p50 {percentile(times, 0.5):.1f}, p99 {percentile(times, 0.99):.1f}, "
+                f"worst {max(times, default=0):.1f} ms"
+                for name, times in kinds
+            )
+            + f"; {self.noise}"
         )
 
 
@@ -60,14 +67,16 @@ class Neighbour:
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n", "the neighbour could not begin"
+        self._metronomes = Metronomes()
 
     def finish(self) -> Seen:
         out, _ = self._process.communicate(timeout=60)
-        return Seen(**json.loads(out))
+        return Seen(**json.loads(out), noise=self._metronomes.finish())
 
     def close(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._metronomes.close()
 
 
 class Traffic:
@@ -147,7 +156,14 @@ def main(bootstrap: str, topic: str) -> None:
     traffic.begin()
     print("ready", flush=True)
     threading.Thread(target=lambda: (sys.stdin.read(), traffic.stop()), daemon=True).start()
-    print(json.dumps(traffic.run().__dict__), flush=True)
+    seen = traffic.run()
+    told = {
+        "acknowledged_ms": seen.acknowledged_ms,
+        "consumed_ms": seen.consumed_ms,
+        "sent": seen.sent,
+        "errors": seen.errors,
+    }
+    print(json.dumps(told), flush=True)
 
 
 if __name__ == "__main__":
