@@ -18,9 +18,11 @@ from ottla.handover import Handover, LoopLane
 from ottla.loops import ControlLoop, DataLoop, forgive_grpc
 from ottla.net.health import HealthServer
 from ottla.net.log_lines import BoundedFormatter, limit_lines
-from ottla.node import Node
+from ottla.node import Node, metering
 from ottla.node.node import DataLoopStuck
 from ottla.system import RealThreads, System, raise_file_limit
+from ottla.telemetry.lag import LoopLag
+from ottla.telemetry.meters import Meters
 
 __all__ = ["serve"]
 
@@ -71,7 +73,7 @@ async def _serve(config: BrokerConfig, data: DataLoop) -> int:
     if "broker" in config.roles and isinstance(loop, ControlLoop):
         loop.share_grpc(handover.pulse)
     node = Node(config, system, handover=handover, control_threads=RealThreads(CONTROL_THREADS))
-    health = await _probed(config, node)
+    health = await _probed(config, node, _meters(node, handover, system))
     if not await _started(node, stop):
         return 0
     _settle_memory()
@@ -92,13 +94,23 @@ async def _serve(config: BrokerConfig, data: DataLoop) -> int:
     return 0
 
 
-async def _probed(config: BrokerConfig, node: Node) -> HealthServer | None:
+def _meters(node: Node, handover: Handover, system: System) -> Meters:
+    lags = {"control": LoopLag(system.clock)}
+    handover.control.post(lags["control"].start)
+    if "broker" in node.config.roles:
+        lags["data"] = LoopLag(system.clock)
+        handover.data.post(lags["data"].start)
+    process = metering.of_process(pulse_age_s=handover.pulse.age_s if "data" in lags else None, lags=lags)
+    return Meters(lambda: process | node.readings(), clock=system.clock, threads=system.threads)
+
+
+async def _probed(config: BrokerConfig, node: Node, meters: Meters) -> HealthServer | None:
     """Before the node starts: it may wait long for a quorum, and lives meanwhile."""
     port = config["ottla.health.port"]
     if port is None:
         return None
-    health = HealthServer(port, not_alive=node.not_alive, not_ready=node.not_serving)
-    log.info("probes are answered on port %d", await health.start())
+    health = HealthServer(port, not_alive=node.not_alive, not_ready=node.not_serving, metrics=meters.prometheus)
+    log.info("probes and /metrics are answered on port %d", await health.start())
     return health
 
 

@@ -56,7 +56,19 @@ def test_alive_without_a_quorum_and_ready_with_one(voters: list[Probed]) -> None
     second.start(wait=False)
     for member in (first, second):
         eventually(lambda member=member: member.answer("/readyz"), lambda seen: seen == (200, "ready"))
-    assert first.answer("/metrics")[0] == 404
+    assert first.answer("/elsewhere")[0] == 404
+    told = [metrics(member) for member in (first, second)]
+    assert sum(one["kafka_controller_kafkacontroller_activecontrollercount"] for one in told) == 1
+    assert sum(one["kafka_controller_kafkacontroller_activebrokercount"] for one in told) == 2
+    assert all(one['ottla_loop_lag_seconds{loop="data"}'] < 5 for one in told)
+    assert all(one["process_resident_memory_bytes"] > 10 << 20 for one in told)
+
+
+def metrics(member: Probed) -> dict[str, float]:
+    code, text = member.answer("/metrics")
+    assert code == 200
+    lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in lines}
 
 
 def test_a_node_that_is_told_to_stop_while_it_waits_for_a_quorum_stops(voters: list[Probed]) -> None:

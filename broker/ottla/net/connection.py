@@ -35,6 +35,7 @@ log.addFilter(LineLimit())
 REQUEST_HEADER = struct.Struct(">hhih")
 PRODUCE = 0
 API_VERSIONS = 18
+API_KEYS_MAX = 128
 WAITING = object()
 PENDING_ANSWERS_MAX = 100
 HELD_BYTES_MAX = 1024 * 1024  # of answers that are ready and wait for those before them
@@ -58,6 +59,8 @@ class Shared:
     turns: Turns = field(default_factory=Turns)
     codecs: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the one that waits for codecs to be made."""
+    handled: list[int] = field(default_factory=lambda: [0] * API_KEYS_MAX)
+    """Requests that were begun, by the keys of their APIs."""
 
 
 class Slot:
@@ -348,6 +351,7 @@ class Connection(asyncio.BufferedProtocol):
         call = Call(
             self._services, api, version, correlation_id, client_id, self._listener, self._host, self._farewells
         )
+        self._shared.handled[api.key] += 1
         if self._allowances.any_for_clients:
             call.allowance = self._allowances.of(self._user, client_id or "")
             call.request_bytes = len(frame)

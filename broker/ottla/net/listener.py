@@ -38,6 +38,10 @@ class Listener:
         self._connections: set[Connection] = set()
         self._reaper: asyncio.Task[None] | None = None
 
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
     def bind(self) -> int:
         """Take the port before anything else is started; clients are answered only after `start`."""
         endpoint = self.endpoint

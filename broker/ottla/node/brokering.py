@@ -56,6 +56,8 @@ class BrokerPart:
         self._upkeep: Upkeep | None = None
         self._coordinators: Coordinators | None = None
         self._opened = False
+        self.shared: Shared | None = None
+        """What connections have in common, as soon as clients are served."""
         self._worker = make_worker()
         self._cleaning_worker = make_worker()  # its own: a producer must not wait for a segment to be rewritten
         self.ports = {listener.endpoint.name: listener.bind() for listener in self._listeners}
@@ -122,12 +124,16 @@ class BrokerPart:
         coordinators.start()
         answers = AnswerMemory(self._config["ottla.answers.max.bytes"], self._system.clock.monotonic)
         services = self._services(around, coordinators, controller, answers, cluster_id=cluster_id)
-        shared = self._shared(services, answers)
+        self.shared = self._share(services, answers)
         for listener in self._listeners:
-            await listener.start(shared)
+            await listener.start(self.shared)
         return coordinators.asking
 
-    def _shared(self, services: Services, answers: AnswerMemory) -> Shared:
+    def connections(self) -> dict[str, int]:
+        """By listener. From any thread."""
+        return {listener.endpoint.name: listener.connection_count for listener in self._listeners}
+
+    def _share(self, services: Services, answers: AnswerMemory) -> Shared:
         """What all connections have in common."""
         shares = FileShares.of(file_limit(), logs_wanted=self._config["ottla.open.files.max"])
         partitions = sum(1 for _ in self.replicas)

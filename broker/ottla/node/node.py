@@ -17,7 +17,7 @@ from ottla.metadata.decisions.commands import RegisterBroker
 from ottla.metadata.decisions.features import SUPPORTED_FEATURES
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.metadata.runtime.relay import ControllerLink, FeedRelay
-from ottla.node import data
+from ottla.node import data, metering
 from ottla.node.brokering import BrokerPart
 from ottla.node.data import DataPart
 from ottla.node.foundation import Foundation
@@ -26,6 +26,7 @@ from ottla.node.quorum import QuorumPart, seed_voters
 from ottla.raft.core.messages import Member
 from ottla.storage.core.folder_names import TopicPartition
 from ottla.system import System, Threads
+from ottla.telemetry.meters import Read
 
 if TYPE_CHECKING:
     from ottla.node.fleet import FleetPart
@@ -107,6 +108,14 @@ class Node:
         if self._data is None or age_s <= seconds_max:
             return None
         return f"the data loop of broker {self.config.node_id} has not turned for {age_s:.1f} s"
+
+    def readings(self) -> dict[str, Read]:
+        """What its parts tell of themselves in numbers; only of those that are there by now."""
+        told = metering.of_quorum(self._quorum) if self._quorum is not None and not self._phase else {}
+        if self._data is not None and self._quorum is not None and not self._phase:
+            feed = self._quorum.feed
+            told |= metering.of_broker(self._data.broker, node_id=self.config.node_id, image=lambda: feed.image)
+        return told
 
     # starting
 

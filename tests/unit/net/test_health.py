@@ -26,9 +26,13 @@ def test_the_reason_is_told():
     assert told.endswith(b"broker 3 is fenced\n")
 
 
+async def metrics() -> bytes:
+    return b"up 1\n"
+
+
 def test_a_probe_over_the_network():
     async def probe(request: bytes) -> bytes:
-        server = HealthServer(0, not_alive=lambda: None, not_ready=lambda: None)
+        server = HealthServer(0, not_alive=lambda: None, not_ready=lambda: None, metrics=metrics)
         port = await server.start()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)
@@ -39,3 +43,5 @@ def test_a_probe_over_the_network():
 
     assert asyncio.run(probe(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"\r\n\r\nready\n")
     assert asyncio.run(probe(b"x" * 5000)) == b""
+    told = asyncio.run(probe(b"GET /metrics?x=1 HTTP/1.1\r\n\r\n"))
+    assert told.startswith(b"HTTP/1.1 200 ") and b"version=0.0.4" in told and told.endswith(b"\r\n\r\nup 1\n")

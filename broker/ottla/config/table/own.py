@@ -14,8 +14,8 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Port at which other brokers copy from this one and ask its coordinators. 0 takes a free one; the others"
                " learn it from the broker's registration. Set it where a firewall stands between brokers."),
     broker("ottla.health.port", INT, None, MEDIUM, valid=between(0, 65_535),
-           doc="Port for probes over HTTP on every address: /livez while the process works, /readyz when clients are"
-               " served. 0 takes a free one. Without an entry there is none."),
+           doc="Port for HTTP on every address: /livez while the process works, /readyz when clients are served,"
+               " /metrics for Prometheus. 0 takes a free one. Without an entry there is none."),
     broker("ottla.answers.max.bytes", INT, 24 * MIB, MEDIUM, valid=at_least(MIB),
            doc="Memory for answers that clients have not taken yet, on all connections. When there is more, clients"
                " that take nothing for a second lose their connection; beyond twice as much, at once."),

@@ -1,0 +1,85 @@
+"""What this node's parts tell of themselves, by the names of `telemetry.core.table`."""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ottla.api.registry import load_all
+from ottla.metadata.model.image import Image
+from ottla.telemetry.core.counting import FleetCounts, PartitionCounts, count_fleet, count_partitions
+from ottla.telemetry.core.table import Sample
+from ottla.telemetry.lag import LoopLag
+from ottla.telemetry.meters import Read
+
+if TYPE_CHECKING:
+    from ottla.node.brokering import BrokerPart
+    from ottla.node.quorum import QuorumPart
+
+__all__ = ["of_broker", "of_process", "of_quorum"]
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def of_process(*, pulse_age_s: Callable[[], float] | None, lags: dict[str, LoopLag]) -> dict[str, Read]:
+    """A controller alone has no data loop, and so no pulse."""
+
+    def loop_lag() -> Iterable[Sample]:
+        return [((loop,), lag.largest_s) for loop, lag in lags.items()]
+
+    told: dict[str, Read] = {
+        "process_resident_memory_bytes": _one(_resident_bytes),
+        "process_open_fds": _one(lambda: len(os.listdir("/proc/self/fd"))),
+        "ottla_loop_lag_seconds": loop_lag,
+    }
+    return told if pulse_age_s is None else told | {"ottla_data_loop_pulse_age_seconds": _one(pulse_age_s)}
+
+
+def of_broker(broker: "BrokerPart", *, node_id: int, image: Callable[[], Image]) -> dict[str, Read]:
+    def requests() -> Iterable[Sample]:
+        handled = broker.shared.handled if broker.shared is not None else ()
+        return [((_kafkas(load_all()[key].name),), count) for key, count in enumerate(handled) if count]
+
+    def partitions(what: Callable[[PartitionCounts], int]) -> Read:
+        return _one(lambda: what(count_partitions(image(), node_id)))
+
+    return {
+        "kafka_server_socket_server_metrics_connection_count": lambda: [
+            ((listener,), count) for listener, count in broker.connections().items()
+        ],
+        "kafka_network_requestmetrics_requests": requests,
+        "ottla_request_bytes": _one(lambda: broker.shared.requests.used_bytes if broker.shared is not None else 0),
+        "ottla_answer_bytes": _one(lambda: broker.shared.answers.held_bytes if broker.shared is not None else 0),
+        "kafka_server_replicamanager_partitioncount": partitions(lambda counts: counts.hosted),
+        "kafka_server_replicamanager_leadercount": partitions(lambda counts: counts.led),
+        "kafka_server_replicamanager_underreplicatedpartitions": partitions(lambda counts: counts.under_replicated),
+    }
+
+
+def of_quorum(quorum: "QuorumPart") -> dict[str, Read]:
+    def fleet(what: Callable[[FleetCounts], int]) -> Read:
+        """As Kafka: only the active controller tells."""
+        return _one(lambda: what(count_fleet(quorum.feed.image)) if quorum.controller.is_active else 0)
+
+    return {
+        "kafka_controller_kafkacontroller_activecontrollercount": _one(lambda: int(quorum.controller.is_active)),
+        "kafka_controller_kafkacontroller_offlinepartitionscount": fleet(lambda counts: counts.offline_partitions),
+        "kafka_controller_kafkacontroller_activebrokercount": fleet(lambda counts: counts.active_brokers),
+        "kafka_controller_kafkacontroller_fencedbrokercount": fleet(lambda counts: counts.fenced_brokers),
+        "kafka_server_raft_metrics_current_epoch": _one(lambda: quorum.driver.term),
+        "kafka_server_raft_metrics_high_watermark": _one(lambda: quorum.driver.raft.applied),
+    }
+
+
+def _kafkas(name: str) -> str:
+    """init_producer_id as Kafka writes it: InitProducerId."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _one(read: Callable[[], float]) -> Read:
+    """Of an instrument without labels."""
+    return lambda: [((), read())]
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * PAGE_BYTES
