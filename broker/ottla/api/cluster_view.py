@@ -6,9 +6,7 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState, Topic
 from ottla.wire.metadata_response import BrokerEndpoint, PartitionLine, encode_partitions
 
-__all__ = ["INTERNAL_TOPICS", "PartitionCache", "brokers_on", "controller_id", "partition_line"]
-
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+__all__ = ["PartitionCache", "brokers_on", "controller_id", "partition_line"]
 
 
 def brokers_on(image: Image, listener: str, *, fenced: bool = False) -> list[BrokerEndpoint]:

@@ -5,7 +5,7 @@ pushed out: the cache holds `sessions_max` with `PARTITIONS_MAX` partitions in a
 `EVICTION_SECONDS` gives way to a new one. A consumer that gets none names all its partitions in every request.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -15,6 +15,7 @@ __all__ = ["FetchSessions", "Session", "Wanted"]
 
 EVICTION_SECONDS = 120.0
 PARTITIONS_MAX = 200_000  # some 50 MB
+NAME_CHARACTERS_MAX = 249  # of a topic; no session is kept for what cannot exist
 SESSIONLESS = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -80,16 +81,21 @@ class FetchSessions:
         *,
         session_id: int,
         epoch: int,
-        wanted: Iterable[Wanted],
+        wanted: Collection[Wanted],
         forgotten: Iterable[Key],
         uses_ids: bool,
         now: float,
     ) -> Session:
         """The session this request continues, starts or does without (id 0). Raises the session errors of KIP-227."""
+        may_keep = all(len(one.topic) <= NAME_CHARACTERS_MAX for one in wanted)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._forget(session_id)
-            return self._new(self._free_id(now) if epoch == INITIAL_EPOCH else SESSIONLESS, wanted, uses_ids, now)
+            wants_one = epoch == INITIAL_EPOCH and may_keep
+            return self._new(self._free_id(now) if wants_one else SESSIONLESS, wanted, uses_ids, now)
         session = self._known(session_id, epoch, uses_ids)
+        if not may_keep:
+            self._forget(session_id)
+            raise KafkaError(Code.fetch_session_id_not_found)  # the client names all its partitions in every request
         self._partitions -= len(session.wanted)
         session.change(wanted, forgotten)
         self._partitions += len(session.wanted)

@@ -9,11 +9,11 @@ from collections.abc import Awaitable
 from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
-from ottla.api.cluster_view import INTERNAL_TOPICS
 from ottla.api.registry import MANY_ELEMENTS_MAX, UNLIMITED, api
 from ottla.api.slices import sliced
 from ottla.api.uncommitted import ACKS_ALL, Uncommitted, refuse
 from ottla.errors import Code, KafkaError
+from ottla.metadata.model.topic_names import INTERNAL_TOPICS
 from ottla.replica.partition import Partition
 from ottla.txn.verifying import Asked
 from ottla.wire import batch as batches

@@ -9,13 +9,14 @@ from collections.abc import Awaitable
 from typing import Any
 
 from ottla.api.call import Answer, Call
-from ottla.api.cluster_view import INTERNAL_TOPICS, brokers_on, controller_id
+from ottla.api.cluster_view import brokers_on, controller_id
 from ottla.api.registry import api
 from ottla.api.slices import AnswerTooLarge, grow, paced
 from ottla.api.topic_making import auto_create, is_legal_name
 from ottla.errors import Code
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import Topic
+from ottla.metadata.model.topic_names import INTERNAL_TOPICS
 from ottla.wire.metadata_response import MetadataHead, encode_topic, response
 
 NO_ID = bytes(16)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on
 from ottla.api.registry import api
+from ottla.api.slices import paced
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.features import SHARE_VERSION
 from ottla.share.core.keys import is_key_text
+from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 if TYPE_CHECKING:
     from ottla.coordination.coordinator import Coordinator
@@ -28,7 +30,9 @@ async def find_coordinator(request: Any, call: Call) -> Answer:
     if call.version < 4:
         found = await _coordinator(request.key, key_type, call)
         return call.reply(**{**found, "error_message": found["error_message"] or NO_TROUBLE})
-    lines = [{"key": key, **await _coordinator(key, key_type, call)} for key in request.coordinator_keys]
+    lines = [
+        {"key": key, **await _coordinator(key, key_type, call)} async for key in paced(request.coordinator_keys, call)
+    ]
     return call.reply(coordinators=lines)
 
 
@@ -36,6 +40,8 @@ async def _coordinator(key: str, key_type: int, call: Call) -> dict[str, Any]:
     coordinators = _coordinators(key_type, call)
     if coordinators is None:
         return _nobody(Code.invalid_request, f"no coordinators of type {key_type} here")
+    if is_too_long(key):
+        return _nobody(Code.invalid_request, f"a key has at most {TEXT_BYTES_MAX} bytes")
     if key_type == SHARE and not is_key_text(key):
         return _nobody(Code.invalid_request, f"{key!r} is not group:topic id:partition")
     try:

@@ -33,7 +33,7 @@ async def _join(request: Any, call: Call) -> Joined:
         raise KafkaError(Code.invalid_session_timeout)
     asked = _request(request, call)
     check(asked)
-    call.node.groups.memory.take(sum(len(protocol.metadata) for protocol in request.protocols))
+    call.node.groups.memory.take(sum(len(protocol.name) + len(protocol.metadata) for protocol in request.protocols))
     answer: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
     shard.join(request.group_id, asked, answer)
     return await answer

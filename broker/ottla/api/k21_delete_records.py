@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 from ottla.api.call import Answer, Call
-from ottla.api.cluster_view import INTERNAL_TOPICS
 from ottla.api.partition_results import at_once
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.errors import Code, KafkaError
+from ottla.metadata.model.topic_names import INTERNAL_TOPICS
 
 TO_THE_END = -1
 

@@ -4,12 +4,13 @@ from bisect import bisect_left
 from typing import Any
 
 from ottla.api.call import Answer, Call
-from ottla.api.cluster_view import INTERNAL_TOPICS, brokers_on, partition_line
+from ottla.api.cluster_view import brokers_on, partition_line
 from ottla.api.registry import api
 from ottla.api.topic_making import is_legal_name
 from ottla.errors import Code
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState
+from ottla.metadata.model.topic_names import INTERNAL_TOPICS
 
 
 @api(key=75, versions=(0, 0))

@@ -20,6 +20,7 @@ from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
 from ottla.replica.settings import LiveSettings
 from ottla.system import System
+from ottla.wire.text_limits import is_too_long
 
 __all__ = ["Coordinator", "Surroundings"]
 
@@ -98,8 +99,9 @@ class Coordinator(ABC, Generic[Kept]):
         return self.leader(key)
 
     def leader(self, key: str) -> int:
+        """NOBODY also for a key that no record could hold: it is not even hashed."""
         topic = self._feed.image.topics.get(self._topic.name)
-        if topic is None:
+        if topic is None or is_too_long(key):
             return NOBODY
         return topic.partitions[partition_of(key, len(topic.partitions))].leader
 

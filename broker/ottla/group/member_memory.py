@@ -1,4 +1,4 @@
-"""What members of classic groups keep at this broker: metadata of their protocols, and assignments. Bounded.
+"""What members of classic groups keep at this broker: their protocols with metadata, and assignments. Bounded.
 
 A member's bytes stay as long as its session, whether or not its connection does.
 """

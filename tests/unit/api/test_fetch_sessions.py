@@ -86,3 +86,14 @@ def test_a_full_cache_serves_without_session_until_one_is_idle() -> None:
     later = begin(sessions, 0, 0, want(0), now=EVICTION_SECONDS + 1)
     assert later.id not in (0, first.id)
     assert code_of(sessions, first.id, 1) is Code.fetch_session_id_not_found
+
+
+def test_no_session_is_kept_for_names_that_cannot_exist() -> None:
+    """Eight requests with names of a megabyte kept 300 MB, whatever became of their connections."""
+    sessions, long = cache(), Wanted("x" * 300, 0, 0, 1000)
+    first = begin(sessions, 0, 0, want(1), long)
+    assert first.id == 0 and len(first.wanted) == 2, "it is answered all the same"
+    assert len(sessions) == 0
+    known = begin(sessions, 0, 0, want(1))
+    assert code_of(sessions, known.id, 1, long) is Code.fetch_session_id_not_found
+    assert len(sessions) == 0

@@ -8,6 +8,7 @@ import pytest
 from kio.index import load_response_schema
 from ottla.api.call import Call
 from ottla.api.registry import load_all
+from ottla.api.slices import Pace
 from ottla.errors import Code
 from ottla.metadata.decisions.features import SHARE_VERSION
 from support.decisions import Fleet
@@ -23,9 +24,8 @@ def find(key: str, *, version: int, level: int) -> Any:
 
     fleet = Fleet(brokers=2)
     image = SimpleNamespace(brokers=fleet.image.brokers, features={SHARE_VERSION: level})
-    node = SimpleNamespace(
-        image=image, share_states=SimpleNamespace(leader_of=leader_of), groups=None, transactions=None
-    )
+    shares = SimpleNamespace(leader_of=leader_of)
+    node = SimpleNamespace(image=image, share_states=shares, groups=None, transactions=None, pace=Pace())
     api = load_all()[10]
     call = Call(node, api, version, 1, "test", "PLAINTEXT", "localhost")  # type: ignore[arg-type]
     parts = asyncio.run(api.handler(SimpleNamespace(key_type=SHARE, coordinator_keys=[key]), call))  # type: ignore[arg-type]
@@ -38,6 +38,8 @@ def test_found() -> None:
     assert (found.key, found.node_id, found.error_code) == (KEY, 1, Code.none)
 
 
-@pytest.mark.parametrize(("key", "version", "level"), [(KEY, 6, 0), (KEY, 5, 1), ("readers", 6, 1)])
+@pytest.mark.parametrize(
+    ("key", "version", "level"), [(KEY, 6, 0), (KEY, 5, 1), ("readers", 6, 1), ("x" * 40_000, 6, 1)]
+)
 def test_not_found(key: str, version: int, level: int) -> None:
     assert find(key, version=version, level=level).error_code == Code.invalid_request

@@ -25,7 +25,7 @@ def member(size: int) -> Member:
         client_host="",
         session_timeout_ms=1,
         rebalance_timeout_ms=1,
-        protocols=(("range", bytes(size)),),
+        protocols=(("range", bytes(size - len("range"))),),
         assignment=bytes(10),
     )
 

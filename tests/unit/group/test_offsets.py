@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ottla.coordination.core import partitioning
 from ottla.coordination.core.partitioning import partition_of
 from ottla.group.classic.group import ClassicGroup, Rules
 from ottla.group.contract.records import replay
@@ -57,6 +58,12 @@ def offsets_of(*entries: tuple[str, int, int]) -> GroupOffsets:
 
 def expired(group: ClassicGroup, offsets: GroupOffsets, now_ms: int) -> list[str]:
     return [topic for topic, _ in offsets.expired(group, now_ms=now_ms, retention_ms=DAY_MS)]
+
+
+def test_the_partition_of_a_long_name_is_found_without_keeping_it() -> None:
+    before = partitioning._kept_hash.cache_info().currsize
+    assert partition_of("é" * 10_000 + "\U0001f600", 50) == 25
+    assert partitioning._kept_hash.cache_info().currsize == before
 
 
 def test_offsets_of_a_simple_group_grow_old_from_their_commit_on() -> None:

@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 NEWEST = 3
+SUBSCRIPTION_BYTES_MAX = 1 << 20  # some 30,000 topics and partitions; reading it holds the loop
 UNREADABLE = (ValueError, IndexError, struct.error)
 
 _TOPIC = Struct("TopicPartition", 0, False, (field("topic", "string"), array("partitions", "int32")))
@@ -61,6 +62,8 @@ class EmbeddedSubscription(NamedTuple):
 def read_subscription(data: bytes) -> EmbeddedSubscription:
     """Malformed when it is none."""
     version = _version(data)
+    if len(data) > SUBSCRIPTION_BYTES_MAX:
+        raise Malformed(f"a consumer's subscription of {len(data)} bytes; at most {SUBSCRIPTION_BYTES_MAX} are read")
     try:
         read, _ = _READ[min(version, NEWEST)](memoryview(data), 2)
     except UNREADABLE as error:

@@ -129,7 +129,7 @@ class Member:
 
     @property
     def kept_bytes(self) -> int:
-        return sum(len(metadata) for _, metadata in self.protocols) + len(self.assignment)
+        return sum(len(name) + len(metadata) for name, metadata in self.protocols) + len(self.assignment)
 
     def update(self, join: Join, to: Any) -> None:
         self.protocols = join.protocols

@@ -9,6 +9,8 @@ from ottla.group.classic.member import Member
 __all__ = ["CONSUMER", "chosen", "common", "subscribed_topics"]
 
 CONSUMER = "consumer"
+TOPICS_MAX = 50_000  # of one subscription
+TOPIC_BYTES_MIN = 3  # its length, and a character
 INT16, INT32 = struct.Struct(">h"), struct.Struct(">i")
 
 
@@ -40,13 +42,13 @@ def _topics(subscription: bytes) -> set[str]:
     """Version, then the topics: every version of the subscription begins so."""
     (count,) = INT32.unpack_from(subscription, 2)
     position, found = 6, set()
-    if not 0 <= count <= len(subscription):
+    if not 0 <= count <= min(TOPICS_MAX, len(subscription) // TOPIC_BYTES_MIN):
         raise ValueError(f"a subscription claims {count} topics in {len(subscription)} bytes")
     for _ in range(count):
         (size,) = INT16.unpack_from(subscription, position)
         end = position + 2 + size
-        if size < 0 or end > len(subscription):
-            raise ValueError("a topic runs over the end of its subscription")
+        if size <= 0 or end > len(subscription):
+            raise ValueError("a topic has no name, or runs over the end of its subscription")
         found.add(subscription[position + 2 : end].decode())
         position = end
     return found

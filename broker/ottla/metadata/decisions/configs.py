@@ -23,6 +23,7 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record, config_record
 from ottla.metadata.model.state import ConfigResource, ResourceType
 from ottla.metadata.model.topic_names import check_topic_name
+from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["change", "check_settings", "replace"]
 
@@ -168,6 +169,8 @@ def _check_resource_name(resource: ConfigResource) -> None:
     elif resource_type == ResourceType.GROUP:
         if not name:
             raise KafkaError(Code.invalid_request, "Default group resources are not allowed.")
+        if is_too_long(name):
+            raise KafkaError(Code.invalid_request, f"A group's name has at most {TEXT_BYTES_MAX} bytes.")
     elif resource_type != ResourceType.CLIENT_METRICS:
         raise KafkaError(Code.invalid_request, f"Unknown resource type {resource_type}")
 

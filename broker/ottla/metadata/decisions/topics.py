@@ -35,7 +35,7 @@ from ottla.metadata.model.records import (
     topic_record,
 )
 from ottla.metadata.model.state import ResourceType, Topic
-from ottla.metadata.model.topic_names import check_topic_name, collision_index, collision_key
+from ottla.metadata.model.topic_names import INTERNAL_TOPICS, check_topic_name, collision_index, collision_key
 
 __all__ = ["create", "delete", "grow"]
 
@@ -206,6 +206,11 @@ def _grow_one(image: Image, wanted: NewPartitions, context: Context) -> list[Rec
     topic = image.topics.get(wanted.topic)
     if topic is None:
         raise KafkaError(Code.unknown_topic_or_partition)
+    if wanted.topic in INTERNAL_TOPICS:
+        raise KafkaError(
+            Code.invalid_request,
+            f"The number of partitions of {wanted.topic} cannot be changed: coordinators find what they keep by it.",
+        )
     present = len(topic.partitions)
     _check_increase(wanted, present)
     replicas = [lasting_replicas(state) for state in topic.partitions]

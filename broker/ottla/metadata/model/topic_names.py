@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 
 from ottla.errors import Code, KafkaError
 
-__all__ = ["check_topic_name", "collision_index", "collision_key"]
+__all__ = ["INTERNAL_TOPICS", "check_topic_name", "collision_index", "collision_key"]
 
 TOPIC_NAME_LENGTH_MAX = 249
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
