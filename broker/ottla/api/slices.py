@@ -84,12 +84,14 @@ class Pace:
     """Before each element, `if pace.is_due: await pace.rest()` gives the loop to others whenever a slice is over.
 
     Of one loop: there is one slice in each of its turns, for the one who works first or has waited for it. Requests
-    that have not begun yet go before those that had a slice.
+    that have not begun yet go before those that had a slice. On virtual time a slice never ends: histories replay
+    exactly, however fast the machine is.
     """
 
-    __slots__ = ("_beginning", "_begun", "_is_scheduled", "_until")
+    __slots__ = ("_beginning", "_begun", "_is_scheduled", "_now", "_until")
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self._until: float | None = None  # nobody has worked in this turn of the loop
         self._is_scheduled = False
         self._beginning: deque[asyncio.Future[None]] = deque()
@@ -98,17 +100,17 @@ class Pace:
     @property
     def is_due(self) -> bool:
         if self._until is None:
-            self._until = time.perf_counter() + SLICE_SECONDS
+            self._until = self._now() + SLICE_SECONDS
             self._schedule()
             return False
-        return time.perf_counter() >= self._until
+        return self._now() >= self._until
 
     async def rest(self, *, begins: bool = False) -> None:
         waiting = asyncio.get_running_loop().create_future()
         (self._beginning if begins else self._begun).append(waiting)
         self._schedule()  # also when nobody has worked in this turn: the one that rests may have waited for its turn
         await waiting
-        self._until = time.perf_counter() + SLICE_SECONDS
+        self._until = self._now() + SLICE_SECONDS
 
     def _schedule(self) -> None:
         if not self._is_scheduled:

@@ -172,7 +172,7 @@ class BrokerPart:
             feed=around.feed,
             controller=around.controller,
             answers=answers,
-            pace=Pace(),
+            pace=Pace(around.system.clock.monotonic),
             describe_quorum=controller.describe_quorum,
             voters=controller,
             replicas=around.replicas,

@@ -66,3 +66,15 @@ def test_a_large_answer_waits_until_others_are_taken():
         return memory.is_scarce
 
     assert not asyncio.run(run())
+
+
+def test_on_virtual_time_no_slice_ends():
+    """A simulated history must not depend on how fast the machine is."""
+
+    async def scene() -> None:
+        pace = Pace(lambda: 5.0)
+        assert not pace.is_due
+        spend_slice()
+        assert not pace.is_due
+
+    asyncio.run(scene())
