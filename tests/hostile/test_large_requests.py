@@ -81,24 +81,31 @@ def test_a_large_session_is_read_in_slices(attack):
             assert len(connection.read_frame()) > 30 * step * 10
 
 
-def test_consumers_of_very_many_partitions_do_not_wait_for_each_other(broker, topics):
-    """Each has a large fetch under way that waits for records; it was half a second for each of them."""
+def test_consumers_of_very_many_partitions_do_not_wait_for_each_other(broker, name):
+    """Each has a large fetch under way that waits for records; it was half a second for each of them.
+
+    One topic: librdkafka 2.16 crashes when brokers answer while it still adds topics (it walks through its list of
+    topics without the lock, in rd_kafka_topic_find_by_topic_id).
+    """
+    partitions = 3000
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(60)
     settings = {"bootstrap.servers": broker.bootstrap, "enable.auto.commit": False}
     consumers = [Consumer({**settings, "group.id": f"wide-{number}"}) for number in range(6)]
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
     try:
         for consumer in consumers:
-            consumer.assign([TopicPartition(f"topic-{n}", 0, 0) for n in range(topics)])
+            consumer.assign([TopicPartition(name, n, 0) for n in range(partitions)])
         worst_s = 0.0
         for number in range(10):
-            topic, begun = f"topic-{number * 7}", time.monotonic()
-            producer.produce(topic, b"news")
+            partition, begun = number * 7, time.monotonic()
+            producer.produce(name, b"news", partition=partition)
             producer.flush(20)
             found = [consumer.poll(30) for consumer in consumers]
-            assert all(one is not None and one.error() is None and one.topic() == topic for one in found)
+            assert all(one is not None and one.error() is None and one.partition() == partition for one in found)
             if number:  # before, they had to find their partitions
                 worst_s = max(worst_s, time.monotonic() - begun)
-        print(f"\n  {len(consumers)} consumers of {topics} partitions: {worst_s * 1000:.0f} ms at worst")
+        print(f"\n  {len(consumers)} consumers of {partitions} partitions: {worst_s * 1000:.0f} ms at worst")
         assert worst_s < 2.0
     finally:
         for consumer in consumers:
