@@ -4,6 +4,7 @@ Each batch becomes a transaction with its offsets, until standard input ends. So
 again. Prints `begin|commit|abort ATTEMPT` as it happens; ends with code 3 when its producer is of no use any more.
 """
 
+import faulthandler
 import os
 import random
 import sys
@@ -15,6 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 GAVE_UP = 3
 BATCH, BATCH_S = 60, 0.2
 CALL_S, STUCK_S, TRIES = 15.0, 20.0, 10
+STOPPING_S = 45.0  # then it writes where it stands, before its supervisor loses patience
 ONE_ABORT_IN = 5
 SOON = {"reconnect.backoff.max.ms": 200, "socket.timeout.ms": 5000}
 
@@ -103,11 +105,17 @@ def tell(what: str, attempt: str) -> None:
     print(what, attempt, flush=True)
 
 
+def wait_for_end(stopping: threading.Event) -> None:
+    sys.stdin.read()
+    faulthandler.dump_traceback_later(STOPPING_S)
+    stopping.set()
+
+
 def main(
     bootstrap: str, source: str, target: str, totals: str, group: str, id_: str, life: str, timeout: str, protocol: str
 ) -> int:
     stopping = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), stopping.set()), daemon=True).start()
+    threading.Thread(target=lambda: wait_for_end(stopping), daemon=True).start()
     copier = Copier(bootstrap, target, int(totals), group, id_, int(timeout), protocol)
     try:
         again(lambda: copier.producer.init_transactions(CALL_S))

@@ -15,6 +15,7 @@ from support.go import go_program
 from support.java import program_command
 
 STOP_S = 60.0
+LOG_TAIL_CHARACTERS = 4000
 GAVE_UP = 3
 COMMANDS: dict[str, Callable[[], list[str]]] = {
     "java": lambda: program_command("TransactionalCopier"),
@@ -97,7 +98,11 @@ class CopierProcess:
         assert self._process is not None and self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
-        self._process.wait(STOP_S)
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            log = self.log_path.read_text(errors="replace")[-LOG_TAIL_CHARACTERS:]
+            raise AssertionError(f"{self.name} did not end in {STOP_S:g} s; {self.errors[-3:]}; its log: {log}") from None
         return self._ended()
 
     def close(self) -> None:
