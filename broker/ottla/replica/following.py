@@ -65,7 +65,7 @@ class LeaderLink:
     # what to follow
 
     def follow(self, partition: Partition) -> None:
-        """From now on, or anew because the leader epoch changed."""
+        """From now on, or again because the leader epoch changed."""
         self.leave(partition)
         self._partitions[partition] = None
         self._state(partition)
@@ -78,8 +78,7 @@ class LeaderLink:
             timer.cancel()
         if (cut := self._cuts.pop(partition, None)) is not None:
             cut.cancel()
-        if partition.on_durable == self._acknowledge:
-            partition.on_durable = None
+        partition.stop_notifying_flushed(self._acknowledge)
         if slot is not None:
             self._forget(slot)
             self._say(frames.Unfollow([slot]))
@@ -89,7 +88,7 @@ class LeaderLink:
         self._acks.pop(slot, None)
 
     def brokers_changed(self) -> None:
-        """This broker may have registered anew: the leader has to know its new epoch."""
+        """This broker may have registered again: the leader has to know its new epoch."""
         hello = self._hello()
         if self._stream is not None and self._said_hello != hello:
             self._said_hello = hello
@@ -177,18 +176,18 @@ class LeaderLink:
     # saying
 
     def _state(self, partition: Partition) -> None:
-        """Tell the leader where the copy stands, if it can be told."""
+        """Send the leader the position of the copy, if there is a stream and no cut under way."""
         if self._stream is None or partition not in self._partitions or partition in self._cuts:
             return
         self._last_slot += 1
         slot = self._last_slot
         self._partitions[partition] = slot
         self._slots[slot] = partition
-        partition.on_durable = self._acknowledge
+        partition.notify_flushed(self._acknowledge)
         self._say(frames.Follows([copying.position(partition, slot)]))
 
     def _again(self, partition: Partition) -> None:
-        """State the position anew after a pause, longer each time it is in vain."""
+        """State the position again after a pause, which grows with every failure."""
         if partition not in self._partitions:
             return  # its disk failed meanwhile
         self._partitions[partition] = None
@@ -249,7 +248,7 @@ class LeaderLink:
             case frames.Diverged(slot):
                 self._begin_cut(slot, lambda partition: copying.cut(partition, frame))
             case frames.StartAt(slot, _, start):
-                self._begin_cut(slot, lambda partition: copying.start_anew(partition, start))
+                self._begin_cut(slot, lambda partition: copying.start_over(partition, start))
             case Refused(slot, code, message):
                 self._refused(slot, Code(code), message)
             case _:

@@ -126,7 +126,7 @@ class ReplicaHost:
     async def create_missing(self) -> None:
         """Logs that the image has and the disk has not: made by a topic's creation that a crash interrupted.
 
-        In line with everything else that the image says: two hands must not make one log.
+        In line with everything else that the image says, so that no log is created twice.
         """
         missing: dict[uuid.UUID, set[int]] = {}
         for topic in self._image.topics.values():
@@ -138,7 +138,7 @@ class ReplicaHost:
         await self.settled()
 
     def _is_offline(self, topic: Topic, state: PartitionState) -> bool:
-        """A log that may lie in a failed dir must not be begun anew elsewhere."""
+        """A log that may lie in a failed dir must not be created again in another one."""
         offline = len(self.directories.online) < len(self.directories.directories)
         if offline:
             self.offline[topic.name, state.index] = topic.id
@@ -200,7 +200,7 @@ class ReplicaHost:
         await self._apply_settings(changes)
         if changes.brokers and self._replication is not None:
             self._replication.brokers_changed()
-        self._tell_losses()
+        self._losses_changed()
 
     async def _create(self, new: list[tuple[Topic, PartitionState]]) -> None:
         for begin in range(0, len(new), LOGS_AT_ONCE):
@@ -282,11 +282,11 @@ class ReplicaHost:
         if everyone or topics:
             for partition in [partition for partition in self if everyone or partition.topic in topics]:
                 if self.find(partition.topic_id.bytes, partition.index) is partition:  # its log dir may have failed
-                    partition.log.settings = self._settings.log(partition.topic)
-                    self._rejudge(partition)
+                    partition.log.configure(self._settings.log(partition.topic))
+                    self._reconsider(partition)
                     await self._give_way()
 
-    def _rejudge(self, partition: Partition) -> None:
+    def _reconsider(self, partition: Partition) -> None:
         state = self._image.partition(partition.topic, partition.index)
         if state is not None:
             partition.become(state, isr_size_min=self._isr_size_min(partition.topic))
@@ -346,15 +346,15 @@ class ReplicaHost:
             if partition is not None:
                 self.offline[key] = partition.topic_id
                 self._stop(partition)
-        self._tell_losses()
+        self._losses_changed()
 
     def report_losses(self, controller: Controller) -> None:
-        """From now on the controller is told of replicas whose log dir failed."""
+        """From now on replicas whose log dir failed are reported to the controller."""
         self._lost = LostReplicas(self, controller=controller)
 
-    def _tell_losses(self) -> None:
+    def _losses_changed(self) -> None:
         if self._lost is not None:
-            self._lost.look()
+            self._lost.check()
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         return {(partition.topic, partition.index): partition.high_watermark for partition in self}

@@ -167,7 +167,7 @@ def test_a_reader_that_goes_on_does_not_search(tmp_path):
 @pytest.fixture(autouse=True)
 def _segments_may_be_patched(monkeypatch):
     """Slots forbid patching an instance; a subclass without them allows it."""
-    from ottla.storage.log import log as module
+    from ottla.storage.log import segments as module
     from ottla.storage.log.segment import Segment
 
     monkeypatch.setattr(module, "Segment", type("Segment", (Segment,), {}))

@@ -66,7 +66,7 @@ def test_who_was_aborted_is_durable_after_a_clean_stop(tmp_path):
     log = open_log(tmp_path, system=system_at(disk=disk))
     append_verified(log, make_batch(3, producer=(9, 0, 0), transactional=True))
     log.append(make_marker(commit=False), leader_epoch=0, from_client=False)
-    log.flushed_offset, log._folder_changed = log.end_offset, False
+    log._durability.flushed_offset, log._durability._folder_changed = log.end_offset, False
     disk.synced.clear()
     log.close()
     assert f"{0:020d}.txnindex" in disk.synced

@@ -7,7 +7,6 @@ import pytest
 from ottla.errors import Code, KafkaError
 from ottla.storage.log import aborted_index
 from ottla.storage.log.aborted_index import AbortedIndex, AbortedTransaction
-from ottla.storage.log.retention import advance_start
 from ottla.wire.batch import iterate
 from ottla.wire.markers import Marker
 from support.logs import T0, append_verified, end_transaction, fill, make_batch, open_log, read_some
@@ -209,7 +208,7 @@ def test_a_segment_takes_its_index_along(tmp_path):
         end_transaction(log, commit=False)
     gone = [segment for segment in log.segments if segment.next_offset <= 6]
     assert any(os.path.exists(segment.path(".txnindex")) for segment in gone)
-    advance_start(log, 6)
+    log.advance_start(6)
     log.delete_below_start()
     log.purge(T0 + 1)
     assert not any(os.path.exists(segment.path(".txnindex")) for segment in gone)

@@ -230,6 +230,10 @@ class Producers:
                 del self.by_id[producer.id]
         self.verifications.expire(now_ms, expiry_ms)
 
+    def advance_to(self, end_offset: int) -> None:
+        """The log now ends here, with nothing in between that concerns producers."""
+        self.end_offset = end_offset
+
     def reset(self, producers: list[Producer], *, end_offset: int) -> None:
         """Start from these, as they were at `end_offset`."""
         self.by_id = {producer.id: producer for producer in producers}

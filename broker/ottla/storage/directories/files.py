@@ -36,6 +36,10 @@ class Handle:
         self.opened: OpenFile | None = None
         self.recent = False
 
+    def moved_to(self, path: str) -> None:
+        """The file has another name now; one that is open stays so."""
+        self.path = path
+
 
 class FileCache:
     """Keeps at most `limit` files open, by second chance: an approximation of LRU that costs a use one attribute."""
