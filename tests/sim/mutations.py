@@ -39,7 +39,12 @@ MUTATIONS = (
         "        lowest = min((each.end for each in self._others), default=self._end)\n",
         "        lowest = self._end\n",
     ),
-    Mutation("metadata entries are not synced", "raft/store.py", "        log_file.file.sync()\n", "        pass\n"),
+    Mutation(
+        "metadata entries are not synced",
+        "raft/store.py",
+        '        self.file.append([b"".join(encoded)])\n        self.file.sync()\n',
+        '        self.file.append([b"".join(encoded)])\n',
+    ),
     Mutation(
         "votes are not written",
         "raft/store.py",
@@ -48,15 +53,15 @@ MUTATIONS = (
     ),
     Mutation(
         "a node votes twice in a term",
-        "raft/core/elections.py",
-        "    free = raft.vote == message.source or (raft.vote is None and raft.leader is None)\n",
-        "    free = True\n",
+        "raft/core/roles.py",
+        "        free = self.vote == message.source or (self.vote is None and self.leader is None)\n",
+        "        free = True\n",
     ),
     Mutation(
         "entries of older terms are committed by counting",
         "raft/core/leading.py",
-        "    if index <= raft.log.commit or raft.log.term_at(index) != raft.term:\n",
-        "    if index <= raft.log.commit:\n",
+        "        if index <= self._log.commit or self._log.term_at(index) != self._term:\n",
+        "        if index <= self._log.commit:\n",
     ),
     Mutation(
         "no cut where logs part", "storage/log/truncation.py", "    if offset >= shape.end_offset:\n", "    if True:\n"

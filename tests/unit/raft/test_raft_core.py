@@ -12,7 +12,7 @@ from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import ANY_DIRECTORY, Entry, EntryKind, HardState, Member, Snapshot, Voter
 from ottla.raft.core.quorum import Tally, change_problem, committed_index, tally
 from ottla.raft.core.raft import NotLeader, Overloaded, Raft, RaftConfig, Ready, TooLarge
-from ottla.raft.core.role import Role
+from ottla.raft.core.roles import Role
 
 
 def directory(node: int) -> uuid.UUID:
