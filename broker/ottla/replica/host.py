@@ -195,7 +195,7 @@ class ReplicaHost:
                         self._arrange(partition)
                 elif key not in self.offline:
                     new.append((topic, state))
-                await self._give_way()
+                await self._yield_to_loop()
         await self._create(new)
         await self._apply_settings(changes)
         if changes.brokers and self._replication is not None:
@@ -244,11 +244,11 @@ class ReplicaHost:
         hosted = [partition for (topic, _), partition in self._partitions.items() if isinstance(topic, bytes)]
         for partition in [partition for partition in hosted if partition.topic_id in deleted]:
             await self._remove(partition)
-            await self._give_way()
+            await self._yield_to_loop()
         names = set(deleted.values())
         self.offline = {key: lost for key, lost in self.offline.items() if key[0] not in names}
 
-    async def _give_way(self) -> None:
+    async def _yield_to_loop(self) -> None:
         """To be called after each partition: clients are served between them, however many there are."""
         self._changed += 1
         if self._changed % PARTITIONS_AT_ONCE == 0:
@@ -284,7 +284,7 @@ class ReplicaHost:
                 if self.find(partition.topic_id.bytes, partition.index) is partition:  # its log dir may have failed
                     partition.log.configure(self._settings.log(partition.topic))
                     self._reconsider(partition)
-                    await self._give_way()
+                    await self._yield_to_loop()
 
     def _reconsider(self, partition: Partition) -> None:
         state = self._image.partition(partition.topic, partition.index)
@@ -323,9 +323,9 @@ class ReplicaHost:
         finally:
             self._serving.discard(stream)
 
-    def follower_came_nearer(self, partition: Partition) -> None:
+    def follower_progressed(self, partition: Partition) -> None:
         if self._replication is not None:
-            self._replication.follower_came_nearer(partition)
+            self._replication.follower_progressed(partition)
 
     def _arrange(self, partition: Partition) -> None:
         if self._replication is not None:

@@ -88,7 +88,7 @@ class Replication:
 
     # in-sync sets
 
-    def follower_came_nearer(self, partition: Partition) -> None:
+    def follower_progressed(self, partition: Partition) -> None:
         if partition.view is not None and not partition.view.is_complete:
             self._isr_changes.consider((partition,))
 

@@ -113,7 +113,7 @@ class Outgoing:
     def give_up(self, slot: Slot, error: KafkaError) -> None:
         if self.slots.get(slot.number) is slot:
             self.drop(slot)
-            self.say(Refused(slot.number, error.code, str(error)))
+            self.enqueue(Refused(slot.number, error.code, str(error)))
 
     def received(self, size_bytes: int) -> None:
         """The follower has so much, over the life of the stream."""
@@ -121,7 +121,8 @@ class Outgoing:
         if self._behind:
             self.awake.set()
 
-    def say(self, frame: Frame) -> None:
+    def enqueue(self, frame: Frame) -> None:
+        """To be sent before any batches."""
         self._first.append(frame)
         self.awake.set()
 
@@ -220,7 +221,7 @@ class Outgoing:
         return Entry(slot.number, slot.epoch, *slot.announced, base_offset, len(data))
 
     def _read(self, slot: Slot, share: int, *, whole_first: bool) -> bytes | None:
-        """The next batches of a slot; nothing when there are none, no room, or the disk has to be asked first."""
+        """The next batches of a slot; nothing when there are none, no space left in the message, or the disk has to be asked first."""
         if slot.cold is not None:
             cold, slot.cold = slot.cold, None
             return cold
@@ -236,7 +237,7 @@ class Outgoing:
         if data is None:
             self._read_cold(slot)
         elif not data and not whole_first:
-            self._behind[slot] = None  # its next batch is larger than the room that was left
+            self._behind[slot] = None  # its next batch is larger than the space that was left
         return data
 
     def _read_cold(self, slot: Slot) -> None:
@@ -268,7 +269,7 @@ class Outgoing:
         start = slot.partition.log.start_offset
         if slot.sent < start:
             self.drop(slot)
-            self.say(frames.StartAt(slot.number, slot.epoch, start))
+            self.enqueue(frames.StartAt(slot.number, slot.epoch, start))
         else:
             self.give_up(slot, error)
 

@@ -256,7 +256,7 @@ def _invalid(message: str) -> KafkaError:
 
 
 def stamp_append_time(batch: Batch, *, base_offset: int, leader_epoch: int, now_ms: int) -> bytes:
-    """The whole header anew, as LogAppendTime at `now_ms`; bytes 61 onwards follow unchanged."""
+    """A new header, as LogAppendTime at `now_ms`; bytes 61 onwards follow unchanged."""
     checked = CHECKED.pack(
         batch.attributes | APPEND_TIME_BIT,
         batch.last_offset_delta,

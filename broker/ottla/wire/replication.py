@@ -68,7 +68,7 @@ class BadFrame(Exception):
 
 
 class Hello(NamedTuple):
-    """First frame of a follower, and again when it has registered anew."""
+    """First frame of a follower, and again after the broker registered once more."""
 
     cluster_id: str
     broker_id: int
@@ -155,7 +155,7 @@ class Diverged(NamedTuple):
 
 
 class StartAt(NamedTuple):
-    """The leader's log begins after the end of the follower's, which has to begin anew there."""
+    """The leader's log begins after the end of the follower's, which has to start over there."""
 
     slot: int
     leader_epoch: int

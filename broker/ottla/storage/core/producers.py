@@ -5,6 +5,7 @@ trace here. Batches that were checked before, on the leader or before a restart,
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,13 +57,22 @@ class Producer:
 
     __slots__ = ("coordinator_epoch", "epoch", "id", "last_timestamp", "transaction_start", "written")
 
-    def __init__(self, producer_id: int, *, epoch: int = NONE, coordinator_epoch: int = NONE) -> None:
+    def __init__(
+        self,
+        producer_id: int,
+        *,
+        epoch: int = NONE,
+        coordinator_epoch: int = NONE,
+        last_timestamp: int = NONE,
+        transaction_start: int = NONE,
+        written: Iterable[Written] = (),
+    ) -> None:
         self.id = producer_id
         self.epoch = epoch
         self.coordinator_epoch = coordinator_epoch
-        self.last_timestamp = NONE
-        self.transaction_start = NONE
-        self.written: deque[Written] = deque(maxlen=WRITTEN_MAX)
+        self.last_timestamp = last_timestamp
+        self.transaction_start = transaction_start
+        self.written: deque[Written] = deque(written, maxlen=WRITTEN_MAX)
 
     @property
     def last_sequence(self) -> int:

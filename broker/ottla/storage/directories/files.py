@@ -69,7 +69,7 @@ class FileCache:
             return opened
 
     def _open(self, path: str, create: bool) -> OpenFile:
-        """When the process may open no more, half of those that are open make room."""
+        """When the process may open no more, half of those that are open are closed."""
         try:
             return OpenFile(self.disk.open(path, create=create))
         except OSError as error:
