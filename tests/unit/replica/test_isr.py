@@ -196,7 +196,7 @@ def test_a_leader_waits_for_a_follower_that_may_join():
     assert view.refresh(now=LAG_S + 2.0) and view.high_watermark == 6
 
 
-@pytest.mark.parametrize("epochs", [{0: 100}, {0: 100, 1: 555}], ids=["fenced", "registered anew"])
+@pytest.mark.parametrize("epochs", [{0: 100}, {0: 100, 1: 555}], ids=["fenced", "registered again"])
 def test_only_an_active_broker_in_its_present_life_may_join(epochs):
     view = view_of(replicas=(0, 1), isr=(0,), epochs=epochs)
     view.advance(5)

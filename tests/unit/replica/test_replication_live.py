@@ -137,7 +137,7 @@ def test_the_log_start_follows_the_leaders(tmp_path):
     run(test, tmp_path)
 
 
-def test_a_follower_whose_end_the_leader_has_deleted_begins_anew(tmp_path):
+def test_a_follower_whose_end_the_leader_has_deleted_starts_over(tmp_path):
     async def test(fleet: HostFleet) -> None:
         await fleet.join(0, 1)
         await fleet.create("orders", (0, 1), segment_bytes="14000")

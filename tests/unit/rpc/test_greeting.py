@@ -1,4 +1,4 @@
-"""Who is let in, and what the others are told."""
+"""Who is let in, and what the others are answered."""
 
 import uuid
 

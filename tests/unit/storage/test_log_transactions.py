@@ -68,7 +68,7 @@ def test_the_marker_must_be_replicated_too(tmp_path):
     assert [log.stable_below(watermark) for watermark in (0, 1, 2, 3)] == [0, 0, 0, 3]
 
 
-def test_only_transactions_of_the_range_are_told(tmp_path):
+def test_only_transactions_of_the_range_are_given(tmp_path):
     log = open_log(tmp_path)
     for number in range(4):
         write(log, sequence=2 * number)
@@ -138,7 +138,7 @@ def spoil(path, damage):
             file.write(aborted_index.encode([AbortedTransaction(8, 0, 1, 2)]))
 
 
-def test_a_flushed_segment_keeps_its_index_and_only_the_rest_is_made_anew(tmp_path):
+def test_a_flushed_segment_keeps_its_index_and_only_the_rest_is_rebuilt(tmp_path):
     log = open_log(tmp_path, segment_bytes=300)
     for number in range(6):
         write(log, sequence=2 * number)

@@ -8,9 +8,9 @@ from ottla.wire.reader import Malformed
 def feed(buffer: FrameBuffer, data: bytes, step: int) -> list[bytes]:
     frames = []
     while data:
-        room = buffer.free_space()
-        count = min(len(room), len(data), step)
-        room[:count] = data[:count]
+        space = buffer.free_space()
+        count = min(len(space), len(data), step)
+        space[:count] = data[:count]
         data = data[count:]
         buffer.received(count)
         frames += [bytes(frame) for frame in buffer.frames()]
@@ -104,7 +104,7 @@ def _refuse(key: int, size: int) -> None:
 
 @pytest.mark.parametrize("step", [1, 2, 1000])
 def test_a_claim_is_checked_by_its_api_before_it_is_believed(step: int) -> None:
-    """Whoever asks how much to reserve is told nothing until then."""
+    """Whoever asks how much to reserve gets no answer until then."""
     limits = FrameLimits(100, _refuse)
     buffer = FrameBuffer(frame_bytes_max=10_000, buffers=ReceiveBuffers(shared_bytes=64), limits=limits)
     large, small = framed(b"\0\4" + bytes(5000)), framed(b"\0\3" + bytes(98))
