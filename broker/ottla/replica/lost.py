@@ -52,7 +52,7 @@ class LostReplicas:
             self._awake.set()
 
     def _unreported(self) -> list[Replica]:
-        """Those that the image takes to be here."""
+        """Those that the image still counts on."""
         image, node_id = self._host.image, self._host.node_id
         if node_id not in image.brokers:
             return []

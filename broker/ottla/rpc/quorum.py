@@ -155,7 +155,7 @@ class QuorumTransport:
         return pb.Welcome(version=common_version(self._own.versions, (hello.version_min, hello.version_max)) or 0)
 
     def _note_refusal(self, endpoint: str, problem: str) -> None:
-        """It will knock again and again: a line when something changed."""
+        """It will try again and again: one line whenever the reason changes."""
         if self._refused.get(endpoint) != problem and len(self._refused) < REFUSALS_NOTED_MAX:
             self._refused[endpoint] = problem
             log.error("refused: %s", problem)

@@ -91,7 +91,7 @@ def _framed(data: Data, begin: Callable[[], Stream], *, label: str, frames_max: 
 
 
 class _Gunzip:
-    """zlib's stream with the face of the others."""
+    """zlib's stream with the interface of the others."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(wbits=31)

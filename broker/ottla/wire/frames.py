@@ -41,7 +41,7 @@ class ReceiveBuffers:
 
 
 def _nature(first: memoryview) -> str:
-    """What the first bytes of no frame are."""
+    """What the first bytes are when they are no frame: a size out of bounds, or another protocol."""
     begin = bytes(first)
     size = f"frame of {int.from_bytes(begin, 'big', signed=True)} bytes"
     if begin[:2] == b"\x16\x03":

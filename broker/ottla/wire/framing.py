@@ -1,4 +1,4 @@
-"""The framing of a batch's records (v2): lengths, count, offset deltas and headers, checked and never decoded. PURE.
+"""The framing of a batch's records (v2): lengths, count, offset deltas and headers, checked and never decoded. Pure.
 
 Record: length varint · attributes 1 · timestamp delta varlong · offset delta varint · key · value · header count varint
 · (header key · header value)…; a key or value is a varint length, -1 for null, and so many bytes.

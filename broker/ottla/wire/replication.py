@@ -1,4 +1,4 @@
-"""Frames of the replication stream between two brokers: one gRPC message each, bytes in and out. PURE.
+"""Frames of the replication stream between two brokers: one gRPC message each, bytes in and out. Pure.
 
 The follower opens the stream and says which partitions it wants from where; the leader pushes. A *slot* is the
 follower's number for one partition in one leader epoch from one position on. Slots are never used again within a

@@ -118,7 +118,7 @@ class Progress:
         return True
 
     def _lacks_what_it_acknowledged(self, resume_after: int) -> bool:
-        """Found out at the pace of heartbeats, never at once: else the two would talk without pause."""
+        """Concluded at the pace of heartbeats, never at once: else the two would exchange messages without pause."""
         if self._doubts < DOUBTS_MAX:
             self._doubts += 1
             return False

@@ -1,4 +1,4 @@
-"""What a partition knows of its idempotent and transactional producers. PURE.
+"""What a partition knows of its idempotent and transactional producers. Pure.
 
 A batch is first checked (`check`), then written, then taken note of (`update`), so that a failed write leaves no
 trace here. Batches that were checked before, on the leader or before a restart, are only taken note of.

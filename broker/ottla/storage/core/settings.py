@@ -1,4 +1,4 @@
-"""The settings of a log, typed, from its topic's configuration. PURE."""
+"""The settings of a log, typed, from its topic's configuration. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
