@@ -1,4 +1,4 @@
-"""Replicas that were lost with a failed log dir are reported to the controller, repeatedly, until the image says so too.
+"""Replicas that were lost with a failed log dir are reported to the controller until the image says so too.
 
 It elects other leaders for them; the broker stays up with its other log dirs.
 """

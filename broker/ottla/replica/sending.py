@@ -47,7 +47,7 @@ class Slot:
         return self.sent < self.partition.log.end_offset
 
     def announce(self) -> bool:
-        """Whether the follower has to learn of the high watermark or the log's start; from now on it counts as known."""
+        """Whether the high watermark or the log's start is news to the follower; from now on it is not."""
         before = self.announced
         self.announced = self.partition.high_watermark, self.partition.log.start_offset
         return self.announced != before
@@ -221,7 +221,7 @@ class Outgoing:
         return Entry(slot.number, slot.epoch, *slot.announced, base_offset, len(data))
 
     def _read(self, slot: Slot, share: int, *, whole_first: bool) -> bytes | None:
-        """The next batches of a slot; nothing when there are none, no space left in the message, or the disk has to be asked first."""
+        """The next batches of a slot; nothing when there are none, no space is left, or the disk has to be asked first."""
         if slot.cold is not None:
             cold, slot.cold = slot.cold, None
             return cold

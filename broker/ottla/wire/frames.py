@@ -1,9 +1,9 @@
 """Frames out of a byte stream: a 4-byte length, then that many bytes. Pure.
 
-The transport writes into `free_space()`, `received(n)` says how much arrived, `next_frame()` gives views that are valid until
-`settle()`, which must be called when no more frames are taken for now. Bytes arrive in one buffer that all connections
-of a loop share; only an unfinished frame lies in a buffer of its own, so that an idle connection holds no memory. That
-buffer grows as bytes really arrive, never because a length claims them.
+The transport writes into `free_space()`, `received(n)` says how much arrived, `next_frame()` gives views that are valid
+until `settle()`, which must be called when no more frames are taken for now. Bytes arrive in one buffer that all
+connections of a loop share; only an unfinished frame lies in a buffer of its own, so that an idle connection holds no
+memory. That buffer grows as bytes really arrive, never because a length claims them.
 """
 
 from collections.abc import Callable, Iterator

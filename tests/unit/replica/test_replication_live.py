@@ -35,7 +35,8 @@ def test_many_partitions_share_the_streams_in_both_directions(tmp_path):
         for index in range(40):
             assert await fleet.same(index=index) == 30
             assert_equal(fleet, 0, 1, index=index)
-        streams = {copy.outgoing for each in (0, 1) for one in fleet.brokers[each].host for copy in one._copies.values()}
+        hosted = [one for each in (0, 1) for one in fleet.brokers[each].host]
+        streams = {copy.outgoing for one in hosted for copy in one._copies.values()}
         assert len(streams) == 2
 
     run(test, tmp_path)

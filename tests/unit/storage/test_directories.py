@@ -351,7 +351,7 @@ def test_one_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("current", ["one", "two"])
 def test_of_two_logs_with_one_name_that_of_the_present_topic_stays(tmp_path: Path, current: str) -> None:
-    """The topic was deleted and created again while this broker was away, and the new log went to the other directory."""
+    """The topic was deleted and created again while this broker was away; the new log went to the other directory."""
     ids = {"one": uuid4(), "two": uuid4()}
 
     async def scenario() -> None:

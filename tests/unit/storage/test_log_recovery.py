@@ -110,7 +110,7 @@ def test_a_crash_at_any_byte_leaves_a_prefix(tmp_path_factory, sizes, flush_afte
     if unflushed:
         segment, at, size = damage.draw(st.sampled_from(unflushed))
         kind = damage.draw(st.sampled_from(["cut", "zeros", "flip", "garbage"]))
-        # Neither the first bytes (offset, not in the CRC) nor a cut between batches can be distinguished from sound data.
+        # Neither the first bytes (offset, not in the CRC) nor a cut between batches differs from sound data.
         _damage(segment.path(".log"), at + damage.draw(st.integers(16, size - 1)), kind)
     again = open_log(folder, clean=False, recovery_point=flushed, segment_bytes=1_200, index_interval_bytes=200)
     after = contents(again)

@@ -52,7 +52,7 @@ def register(image: Image, command: RegisterBroker, context: Context) -> Decisio
 
 
 def _found_again(image: Image, command: RegisterBroker) -> list[Record]:
-    """What was lost with a failed log dir is created again or was repaired; the broker reports it if it is still lost."""
+    """What was lost with a failed log dir is created again or was repaired; what is still lost is reported."""
     where = command.log_dirs[0] if len(command.log_dirs) == 1 else DIRECTORY_UNASSIGNED
     return [
         partition_change_record(topic.id, state.index, directories=_replaced(state, command.id, where))

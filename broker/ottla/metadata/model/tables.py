@@ -1,4 +1,4 @@
-"""The tables of the fleet's metadata at one version of the log, and how to look something up in them. Pure, immutable."""
+"""The tables of the fleet's metadata at one version of the log, and lookups in them. Pure, immutable."""
 
 import uuid
 from collections.abc import Mapping

@@ -6,8 +6,8 @@
     raft.advance(ready, now)                                               it is on disk
     send ready.messages; apply ready.committed
 
-Between `ready` and `advance` more may happen; it shows in the next `ready`. What a message does to this member's role is
-in roles.py, what a leader does in leading.py.
+Between `ready` and `advance` more may happen; it shows in the next `ready`. What a message does to this member's role
+is in roles.py, what a leader does in leading.py.
 """
 
 from collections.abc import Mapping, Sequence

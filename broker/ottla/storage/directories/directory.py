@@ -197,8 +197,9 @@ class LogDirectory:
         """Take out of the checkpoints what an earlier topic of this name left there: it is not the new one's."""
         if key not in self._stale:
             return
+        kinds = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START, checkpoint.HIGH_WATERMARK, checkpoint.CLEANER)
         with self._writing:
-            for name in (checkpoint.RECOVERY_POINT, checkpoint.LOG_START, checkpoint.HIGH_WATERMARK, checkpoint.CLEANER):
+            for name in kinds:
                 offsets = _checkpoint(self._disk, self.path, name)
                 if offsets.pop(key, None) is not None:
                     checkpoint.write(self._disk, self.path, name, offsets)

@@ -1,1 +1,1 @@
-"""The log of one partition: `log` (over `writing` and `reading`), its segments, and how they are recovered and shortened."""
+"""The log of one partition: `log` (over `writing` and `reading`), its segments, how it is recovered and shortened."""

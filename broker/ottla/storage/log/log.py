@@ -6,8 +6,8 @@ log.py       Log           open, and what takes segments out of the log: truncat
 
 Who may call what: the event loop alone changes a log (append, roll, truncate, retention). Threads may at the same
 time run `read_cold`, `offset_for_timestamp`, `max_timestamp`, `expired_segments`, a plan to truncate and one `flush`.
-No lock guards this: the tuple of segments is replaced by every change, a segment's `size` moves only after its bytes are
-written, open files are kept by reference until their last user drops them, and a flush that a truncation overtakes
+No lock guards this: the tuple of segments is replaced by every change, a segment's `size` moves only after its bytes
+are written, open files are kept by reference until their last user drops them, and a flush that a truncation overtakes
 claims nothing.
 
 What renames or removes the files of segments (truncation, retention, compaction) does so in a thread, after or before

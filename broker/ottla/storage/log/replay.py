@@ -1,4 +1,4 @@
-"""A log's producers, rebuilt from its newest snapshot and the batches after it. Blocking; changes nothing on the disk."""
+"""A log's producers, rebuilt from its newest snapshot and the batches after it. Blocking; changes no file."""
 
 from collections.abc import Iterator
 

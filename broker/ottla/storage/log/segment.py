@@ -176,8 +176,8 @@ class Segment(SegmentFiles):
         return in_order and batch.magic == 2 and batch.last_offset < end
 
     def adopt(self, *, next_offset: int | None) -> bool:
-        """Take over files that a clean stop or a flush left sound; the next offset is read from the file when it is None.
-        Blocking.
+        """Take over files that a clean stop or a flush left sound; the next offset is read from the file when it is
+        None. Blocking.
 
         False when they are not sound after all: the index does not lead to the end of the data.
         """

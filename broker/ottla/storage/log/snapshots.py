@@ -76,7 +76,7 @@ def path(folder: str, offset: int) -> str:
 
 
 def write(disk: Disk, folder: str, offset: int, producers: Iterable[Producer]) -> str:
-    """Write without waiting for the disk: a torn one is recognised by its CRC, and then an older one serves. The path."""
+    """Write without waiting for the disk: its CRC shows when it is torn, and then an older one serves. The path."""
     target = path(folder, offset)
     file = disk.open(target, create=True)
     try:
