@@ -7,13 +7,13 @@ The image moves on the event loop; what needs the disk is done in threads, in th
 import asyncio
 import logging
 import uuid
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState, ResourceType, Topic
+from ottla.replica.image_queue import ImageQueue
 from ottla.replica.isr_changes import Controller
 from ottla.replica.leading import LeaderStream
 from ottla.replica.lost import LostReplicas
@@ -50,12 +50,8 @@ class ReplicaHost:
         self.offline: dict[tuple[str, int], uuid.UUID] = {}  # with a failed log dir; the topics' ids
         self._lost: LostReplicas | None = None
         self._watermarks: Mapping[tuple[str, int], int] = {}
-        self._todo: deque[tuple[Image, Changes]] = deque()
-        self._work: asyncio.Task[None] | None = None
+        self._images = ImageQueue(self._apply)
         self._changed = 0
-        self._heard = 0
-        self._done = 0
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._replication: Replication | None = None
         self._serving: set[Stream] = set()
         self.throttles = Throttles(node_id, settings=settings, image=lambda: self._image)
@@ -146,32 +142,10 @@ class ReplicaHost:
 
     def image_moved(self, old: Image, new: Image, changes: Changes) -> None:
         """Subscriber of the metadata feed."""
-        self._heard += 1
-        self._todo.append((new, changes))
-        if self._work is None:
-            self._work = asyncio.ensure_future(self._catch_up())
+        self._images.put(new, changes)
 
     async def settled(self) -> None:
-        if self._done < self._heard:
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((self._heard, future))
-            await future
-
-    async def _catch_up(self) -> None:
-        try:
-            while self._todo:
-                await self._apply(*self._todo.popleft())
-                self._done += 1
-                self._settle()
-        finally:
-            self._work = None
-
-    def _settle(self) -> None:
-        ready = [future for wanted, future in self._waiting if wanted <= self._done]
-        self._waiting = [pair for pair in self._waiting if pair[0] > self._done]
-        for future in ready:
-            if not future.done():
-                future.set_result(None)
+        await self._images.settled()
 
     async def _apply(self, image: Image, changes: Changes) -> None:
         self._image = image
