@@ -167,10 +167,7 @@ class Outgoing:
 
     def _watermarks(self) -> bytes | None:
         unannounced, self._unannounced = self._unannounced, {}
-        items = []
-        for slot in unannounced:
-            if slot.announce():
-                items.append(frames.Watermark(slot.number, *slot.announced))
+        items = [frames.Watermark(slot.number, *slot.announced) for slot in unannounced if slot.announce()]
         return frames.encode(frames.Watermarks(items)) if items else None
 
     def _data(self) -> bytes | None:
@@ -221,7 +218,7 @@ class Outgoing:
         return Entry(slot.number, slot.epoch, *slot.announced, base_offset, len(data))
 
     def _read(self, slot: Slot, share: int, *, whole_first: bool) -> bytes | None:
-        """The next batches of a slot; nothing when there are none, no space is left, or the disk has to be asked first."""
+        """The next batches of a slot; nothing when there are none, no space is left, or they are not in memory."""
         if slot.cold is not None:
             cold, slot.cold = slot.cold, None
             return cold

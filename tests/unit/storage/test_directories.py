@@ -75,8 +75,7 @@ def names(path: Path) -> list[str]:
 def crash(broker: Broker) -> None:
     """What the end of the process does to its locks."""
     for one in broker.directories.directories:
-        if one.lock:
-            one.lock.close()
+        one.release()
 
 
 async def write_with_checkpoints(logs: LogDirectories) -> Log:

@@ -98,9 +98,7 @@ class Leadership:
                 self.peers[voter.id] = self._new_progress(Member(voter.id, voter.directory))
 
     def _new_progress(self, member: Member) -> Progress:
-        return Progress(
-            member, next_index=self._log.last_index + 1, inflight_max=self._config.inflight_messages_max
-        )
+        return Progress(member, next_index=self._log.last_index + 1, inflight_max=self._config.inflight_messages_max)
 
     # -- time
 

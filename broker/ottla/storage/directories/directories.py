@@ -277,9 +277,7 @@ class LogDirectories:
         epochs = {one.clean_epoch() for one in self.directories}
         return epochs.pop() if len(epochs) == 1 else NO_EPOCH
 
-    async def close(
-        self, high_watermarks: Mapping[TopicPartition, int], *, broker_epoch: int = NO_EPOCH
-    ) -> None:
+    async def close(self, high_watermarks: Mapping[TopicPartition, int], *, broker_epoch: int = NO_EPOCH) -> None:
         """Close every log cleanly, then mark each directory as cleanly stopped and release it."""
         closing = [self._close_directory(one, dict(high_watermarks), broker_epoch) for one in self.online]
         await asyncio.gather(*closing)

@@ -126,9 +126,7 @@ class Recovery:
     # segments
 
     def _first_segment(self, base: int) -> Segment:
-        segment = new_segment(
-            self.folder, base, settings=self._settings, system=self._system, files=self._files
-        )
+        segment = new_segment(self.folder, base, settings=self._settings, system=self._system, files=self._files)
         self.durability.folder_changed()
         segment.create()
         return segment

@@ -18,9 +18,7 @@ __all__ = ["Segments", "from_offset", "must_roll", "new_segment"]
 INDEXES_KEPT_MAX = 4  # of sealed segments, per log: readers of old data come back to the same few
 
 
-def new_segment(
-    folder: str, base_offset: int, *, settings: LogSettings, system: System, files: FileCache
-) -> Segment:
+def new_segment(folder: str, base_offset: int, *, settings: LogSettings, system: System, files: FileCache) -> Segment:
     """Its file is made by `create`."""
     jitter_max = min(settings.segment_jitter_ms, settings.segment_ms)
     jitter = system.random.randrange(jitter_max) if jitter_max > 0 else 0

@@ -113,9 +113,7 @@ class WritableLog(ReadableLog):
         stamp = STAMP.pack(self.end_offset, batch.length, leader_epoch)
         return self._write(batch, [stamp, memoryview(batch.data)[STAMP_BYTES:]], leader_epoch, now_ms, NO_TIMESTAMP)
 
-    def _write(
-        self, batch: Batch, stamped: list[Buffer], leader_epoch: int, now_ms: int, append_time: int
-    ) -> Appended:
+    def _write(self, batch: Batch, stamped: list[Buffer], leader_epoch: int, now_ms: int, append_time: int) -> Appended:
         settings = self.settings
         size = batch.length + OVERHEAD_BYTES
         base_offset = self.end_offset
@@ -223,9 +221,7 @@ class WritableLog(ReadableLog):
 
     def _new_segment(self, base_offset: int) -> Segment:
         """Without its file yet."""
-        segment = new_segment(
-            self.folder, base_offset, settings=self.settings, system=self._system, files=self.files
-        )
+        segment = new_segment(self.folder, base_offset, settings=self.settings, system=self._system, files=self.files)
         self._durability.folder_changed()
         return segment
 
