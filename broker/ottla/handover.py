@@ -70,6 +70,10 @@ class Pulse:
         if self._timer is not None:
             self._timer.cancel()
 
+    def has_seen(self, version: int) -> None:
+        """Metadata of this version is in force on the data loop."""
+        self.version = version
+
     def age_s(self) -> float:
         return max(self._clock.monotonic() - self._beat_at, 0.0)
 

@@ -249,4 +249,4 @@ def leave_alone(fleet: HostFleet, broker_id: int, topic: str = "orders") -> None
     """Append what no follower will ever get: the broker's streams are cut first."""
     for stream in list(fleet.brokers[broker_id].host._serving):
         stream.close()
-    fleet.partition(broker_id, topic).copies.clear()
+    fleet.partition(broker_id, topic)._copies.clear()

@@ -207,7 +207,7 @@ class DelayedFetch(Deferred):
         self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._look, True)
         self._partitions = plan.partitions
         for partition in self._partitions:
-            partition.watchers[self] = None
+            partition.watch(self)
 
     def moved(self, partition: Partition, appended_bytes: int) -> None:
         self._missing_bytes -= appended_bytes
@@ -221,7 +221,7 @@ class DelayedFetch(Deferred):
     def close(self) -> None:
         self._timer.cancel()
         for partition in self._partitions:
-            partition.watchers.pop(self, None)
+            partition.unwatch(self)
 
     def _look(self, time_is_up: bool) -> None:
         self._looking = False
@@ -287,7 +287,7 @@ class DelayedLargeFetch(Deferred):
         if not self._task.done():
             self._task.cancel()
         for partition in self._partitions:
-            partition.watchers.pop(self, None)
+            partition.unwatch(self)
 
     def _end_of_time(self) -> None:
         self._time_is_up = True
@@ -311,7 +311,7 @@ class DelayedLargeFetch(Deferred):
             partition = self._plan.find(wanted)
             if partition is not None:
                 self._partitions.append(partition)
-                partition.watchers[self] = None
+                partition.watch(self)
                 if partition.high_watermark != fetched.high_watermark:
                     self._appended_bytes = self._size_bytes_min
 

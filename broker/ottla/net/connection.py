@@ -146,7 +146,7 @@ class Connection(asyncio.BufferedProtocol):
             farewell()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._frames.room()
+        return self._frames.free_space()
 
     def buffer_updated(self, count: int) -> None:
         self.received_bytes += count

@@ -7,18 +7,15 @@ busy go into the next round together: that is the group commit.
 import asyncio
 import logging
 import math
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
 
-from ottla.raft.core import leading
-from ottla.raft.core.messages import Entry, Member, Message, Snapshot, Voters
-from ottla.raft.core.progress import Progress
-from ottla.raft.core.quorum import is_voter
+from ottla.raft.core.messages import Entry, Message, Snapshot, Voters
+from ottla.raft.core.quorum_state import QuorumState, ReplicaState, describe
 from ottla.raft.core.raft import NotLeader, Raft, RaftConfig, Ready
-from ottla.raft.core.role import Role
+from ottla.raft.core.roles import Role
 from ottla.raft.store import RaftStore
 from ottla.system import System
 
@@ -56,27 +53,6 @@ class Proposal(msgspec.Struct, frozen=True):
     term: int
     # Done when the entry is committed and applied here; NotLeader when leadership was lost first: outcome unknown.
     done: "asyncio.Future[None]"
-
-
-class ReplicaState(msgspec.Struct, frozen=True):
-    """-1: not known."""
-
-    id: int
-    directory: uuid.UUID
-    log_end_offset: int
-    last_fetch_ms: int
-    last_caught_up_ms: int
-
-
-class QuorumState(msgspec.Struct, frozen=True):
-    """What DescribeQuorum tells. Offsets are Kafka's: one past the last index."""
-
-    leader_id: int
-    leader_epoch: int
-    high_watermark: int
-    voters: tuple[ReplicaState, ...]
-    observers: tuple[ReplicaState, ...]
-    voter_endpoints: Voters
 
 
 class RaftDriver:
@@ -203,7 +179,7 @@ class RaftDriver:
     def hand_over(self) -> None:
         """Before a leader stops: let the voter that has everything stand for election. Without one, nothing."""
         raft = self.raft
-        successor = leading.heir(raft) if raft.role is Role.LEADER else None
+        successor = raft.heir()
         if successor is not None and successor.match == raft.log.last_index:
             raft.hand_over(successor.member.id, self._now())
             self._wake.set()
@@ -222,28 +198,7 @@ class RaftDriver:
         return heard & {voter.id for voter in raft.log.voters}
 
     def describe(self) -> QuorumState:
-        raft = self.raft
-        peers = {peer.member: self._replica(peer) for peer in raft.peers.values()}
-        own = self._own_state()
-        known = {Member(own.id, raft.member.directory): own, **peers}
-        voters = tuple(state for member, state in known.items() if is_voter(raft.log.voters, member))
-        observers = tuple(state for member, state in known.items() if not is_voter(raft.log.voters, member))
-        leader = -1 if raft.leader is None else raft.leader
-        return QuorumState(leader, raft.term, raft.log.commit + 1, voters, observers, raft.log.voters)
-
-    def _own_state(self) -> ReplicaState:
-        now = self._system.clock.wall_ms() if self.raft.role is Role.LEADER else -1
-        member = self.raft.member
-        return ReplicaState(member.id, member.directory, self.raft.log.stable + 1, now, now)
-
-    def _replica(self, peer: Progress) -> ReplicaState:
-        fetched, caught_up = self._wall_ms_of(peer.heard_at), self._wall_ms_of(peer.caught_up_at)
-        return ReplicaState(peer.member.id, peer.member.directory, peer.match + 1, fetched, caught_up)
-
-    def _wall_ms_of(self, moment: float) -> int:
-        if moment == -math.inf:
-            return -1
-        return self._system.clock.wall_ms() - round((self._now() - moment) * 1000)
+        return describe(self.raft, now=self._now(), wall_ms=self._system.clock.wall_ms())
 
     # -- the loop
 
@@ -290,7 +245,7 @@ class RaftDriver:
 
     def _note_leadership(self) -> None:
         raft = self.raft
-        if raft.is_established and raft.applied >= raft.term_start_index:
+        if raft.has_applied_own_term:
             if self._led_in_term != raft.term:
                 self._led_in_term = raft.term
                 self._machine.leadership(leads=True)
@@ -299,8 +254,7 @@ class RaftDriver:
             self._machine.leadership(leads=False)
 
     def _note_losses(self) -> None:
-        while self.raft.forgetful:
-            node, index = self.raft.forgetful.popitem()
+        for node, index in self.raft.take_losses().items():
             log.error(
                 "node %d acknowledged metadata entries up to %d and does not have all of them any more: its disk lost "
                 "what was synced. They are sent to it again; check the disk, or give the node an empty one",

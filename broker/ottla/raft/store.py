@@ -160,12 +160,7 @@ class RaftStore:
         if log_file is None or log_file.file.size() >= self._file_bytes_max:
             log_file = self._new_file(entries[0].index)
         encoded = [frames.encode_entry(entry, synced=self._synced) for entry in entries]
-        position = log_file.file.size()
-        for frame in encoded:
-            log_file.positions.append(position)
-            position += len(frame)
-        log_file.file.append([b"".join(encoded)])
-        log_file.file.sync()
+        log_file.append(encoded)
         self._synced = entries[-1].index
         self.bytes_since_snapshot += sum(map(len, encoded))
 
@@ -206,8 +201,19 @@ class RaftStore:
 
 
 class _LogFile:
+    """`positions`: where each entry begins."""
+
     def __init__(self, first_index: int, path: str, file: File, positions: list[int]) -> None:
         self.first_index, self.path, self.file, self.positions = first_index, path, file, positions
+
+    def append(self, encoded: Sequence[bytes]) -> None:
+        """Durably."""
+        position = self.file.size()
+        for frame in encoded:
+            self.positions.append(position)
+            position += len(frame)
+        self.file.append([b"".join(encoded)])
+        self.file.sync()
 
     def cut_from(self, index: int) -> None:
         kept = index - self.first_index

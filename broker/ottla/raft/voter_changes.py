@@ -13,7 +13,7 @@ from ottla.raft.driver import RaftDriver
 
 __all__ = ["VoterAdministration", "VoterChanges"]
 
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 
 class VoterAdministration(Protocol):
@@ -52,7 +52,7 @@ class VoterChanges:
         while (reason := waits_for()) is not None:
             if self._clock.monotonic() >= give_up_at:
                 raise KafkaError(Code.request_timed_out, f"The voters were not changed: {reason}; try again.")
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     def _addition_waits_for(self, asked: Member) -> str | None:
         raft = self._leading()

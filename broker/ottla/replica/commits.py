@@ -6,24 +6,24 @@ from typing import TypeAlias
 
 from ottla.errors import Code, KafkaError
 
-__all__ = ["Commits", "Told"]
+__all__ = ["Commits", "OnCommit"]
 
-Told: TypeAlias = Callable[[Code], None]
+OnCommit: TypeAlias = Callable[[Code], None]
 
 
 class Commits:
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, Told]] = []
+        self._waiting: list[tuple[int, OnCommit]] = []
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, last_offset: int, told: Told) -> None:
-        """`told` is called at once when the high watermark passes the offset; with a code when that will not be known
-        here."""
-        self._waiting.append((last_offset, told))
+    def add(self, last_offset: int, on_commit: OnCommit) -> None:
+        """`on_commit` is called at once when the high watermark passes the offset; with a code when that will not be
+        known here."""
+        self._waiting.append((last_offset, on_commit))
 
     def wait(self, last_offset: int) -> "asyncio.Future[None]":
         """The same as a future, which wakes its task some turns of the loop later."""
@@ -43,8 +43,8 @@ class Commits:
 
     def fail(self, code: Code) -> None:
         waiting, self._waiting = self._waiting, []
-        for _, told in waiting:
-            told(code)
+        for _, on_commit in waiting:
+            on_commit(code)
 
 
 def _end(future: "asyncio.Future[None]", code: Code) -> None:

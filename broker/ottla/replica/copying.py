@@ -1,8 +1,8 @@
-"""What a follower does to its copy of a partition when the leader tells it something. On the event loop; a cut waits
+"""What a follower does to its copy of a partition when a message of the leader arrives. On the event loop; a cut waits
 for threads.
 
 Nothing here truncates for a message that does not fit: it is refused (KafkaError), and the follower states its position
-anew. Only the leader's word that the logs part, or that its own begins later, cuts the copy.
+again. The copy is cut only when the leader says that the logs part, or that its own begins later.
 """
 
 import logging
@@ -12,13 +12,10 @@ from functools import partial
 from ottla.errors import Code, KafkaError
 from ottla.ports import Buffer
 from ottla.replica.partition import Partition
-from ottla.storage.log import truncation
-from ottla.storage.log.log import Log
-from ottla.storage.log.truncation import Cut
 from ottla.wire.batch import iterate
 from ottla.wire.replication import Diverged, Entry, Follow
 
-__all__ = ["append", "cut", "position", "start_anew", "take_watermark"]
+__all__ = ["append", "cut", "position", "start_over", "take_watermark"]
 
 log = logging.getLogger("ottla.replica")
 
@@ -74,7 +71,7 @@ async def cut(partition: Partition, diverged: Diverged) -> bool:
     target = min(_common_end(partition, diverged), end)
     if target < partition.high_watermark:
         log.warning("%s is cut to %d, below its high watermark %d", partition, target, partition.high_watermark)
-    if not await partition.truncate(partial(_plan, target), is_wanted=_while_following(partition)):
+    if not await partition.truncate(partial(copy.plan_truncation, target), is_wanted=_while_following(partition)):
         return False
     log.info(
         "%s is cut from %d to %d: the leader's epoch %d ends at %d",
@@ -85,10 +82,6 @@ async def cut(partition: Partition, diverged: Diverged) -> bool:
         diverged.end,
     )
     return True
-
-
-def _plan(target: int, copy: Log) -> Cut | None:
-    return truncation.plan(copy, target)
 
 
 def _while_following(partition: Partition) -> Callable[[], bool]:
@@ -108,21 +101,18 @@ def _common_end(partition: Partition, diverged: Diverged) -> int:
     return min(end, diverged.end) if epoch == diverged.epoch else end
 
 
-async def start_anew(partition: Partition, start: int) -> bool:
+async def start_over(partition: Partition, start: int) -> bool:
     """The leader's log begins after this one's end: nothing is in common any longer. False when nothing was cut."""
+    copy = partition.log
     if start <= partition.log.end_offset:
         raise KafkaError(
             Code.offset_out_of_range,
-            f"{partition} ends at {partition.log.end_offset} and need not begin anew at {start}",
+            f"{partition} ends at {partition.log.end_offset} and need not start over at {start}",
         )
     log.info(
-        "%s begins anew at %d, where the leader's log begins; it ended at %d",
+        "%s starts over at %d, where the leader's log begins; it ended at %d",
         partition,
         start,
         partition.log.end_offset,
     )
-    return await partition.truncate(partial(_plan_fresh_start, start), is_wanted=_while_following(partition))
-
-
-def _plan_fresh_start(start: int, copy: Log) -> Cut:
-    return truncation.plan_fresh_start(copy, start)
+    return await partition.truncate(partial(copy.plan_fresh_start, start), is_wanted=_while_following(partition))

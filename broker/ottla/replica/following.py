@@ -54,7 +54,7 @@ class LeaderLink:
         self._cutting = cutting
         self._cuts: dict[Partition, asyncio.Task[None]] = {}  # while one is cut, its position is not stated
         self._stream: Stream | None = None
-        self._said_hello: frames.Hello | None = None
+        self._sent_hello: frames.Hello | None = None
         self._outbox: list[Frame] = []
         self._acks: dict[int, Partition] = {}
         self._received_bytes = 0
@@ -65,10 +65,10 @@ class LeaderLink:
     # what to follow
 
     def follow(self, partition: Partition) -> None:
-        """From now on, or anew because the leader epoch changed."""
+        """From now on, or again because the leader epoch changed."""
         self.leave(partition)
         self._partitions[partition] = None
-        self._state(partition)
+        self._send_position(partition)
         self._awake.set()
 
     def leave(self, partition: Partition) -> None:
@@ -78,22 +78,21 @@ class LeaderLink:
             timer.cancel()
         if (cut := self._cuts.pop(partition, None)) is not None:
             cut.cancel()
-        if partition.on_durable == self._acknowledge:
-            partition.on_durable = None
+        partition.stop_notifying_flushed(self._acknowledge)
         if slot is not None:
             self._forget(slot)
-            self._say(frames.Unfollow([slot]))
+            self._enqueue(frames.Unfollow([slot]))
 
     def _forget(self, slot: int) -> None:
         self._slots.pop(slot, None)
         self._acks.pop(slot, None)
 
     def brokers_changed(self) -> None:
-        """This broker may have registered anew: the leader has to know its new epoch."""
+        """This broker may have registered again: the leader has to know its new epoch."""
         hello = self._hello()
-        if self._stream is not None and self._said_hello != hello:
-            self._said_hello = hello
-            self._say(hello)
+        if self._stream is not None and self._sent_hello != hello:
+            self._sent_hello = hello
+            self._enqueue(hello)
 
     async def stop(self) -> None:
         cuts = list(self._cuts.values())
@@ -128,8 +127,8 @@ class LeaderLink:
             return False
         stream = self._connect(address)
         try:
-            self._said_hello = self._hello()
-            await stream.send(frames.encode(self._said_hello))
+            self._sent_hello = self._hello()
+            await stream.send(frames.encode(self._sent_hello))
             if not self._is_welcome(await stream.receive(), address):
                 return False
             await self._copy(stream)
@@ -156,17 +155,17 @@ class LeaderLink:
         self._received_bytes, self._last_slot = 0, STREAM_SLOT
         self.brokers_changed()  # since the greeting
         for partition in self._partitions:
-            self._state(partition)
+            self._send_position(partition)
         sending = asyncio.ensure_future(self._send_all(stream))
         try:
             while (frame := await stream.receive()) is not None:
-                self._hear(frames.decode(frame))
+                self._receive(frames.decode(frame))
         finally:
             sending.cancel()
             await asyncio.wait([sending])
 
     def _disconnected(self) -> None:
-        self._stream = self._said_hello = None
+        self._stream = self._sent_hello = None
         self._slots.clear()
         self._acks.clear()
         self._outbox.clear()
@@ -174,29 +173,29 @@ class LeaderLink:
         for partition in self._partitions:
             self._partitions[partition] = None
 
-    # saying
+    # what is sent
 
-    def _state(self, partition: Partition) -> None:
-        """Tell the leader where the copy stands, if it can be told."""
+    def _send_position(self, partition: Partition) -> None:
+        """Send the leader the position of the copy, if there is a stream and no cut under way."""
         if self._stream is None or partition not in self._partitions or partition in self._cuts:
             return
         self._last_slot += 1
         slot = self._last_slot
         self._partitions[partition] = slot
         self._slots[slot] = partition
-        partition.on_durable = self._acknowledge
-        self._say(frames.Follows([copying.position(partition, slot)]))
+        partition.notify_flushed(self._acknowledge)
+        self._enqueue(frames.Follows([copying.position(partition, slot)]))
 
-    def _again(self, partition: Partition) -> None:
-        """State the position anew after a pause, longer each time it is in vain."""
+    def _retry_later(self, partition: Partition) -> None:
+        """State the position again after a pause, which grows with every failure."""
         if partition not in self._partitions:
             return  # its disk failed meanwhile
         self._partitions[partition] = None
         pause = self._pauses[partition] = min(self._pauses.get(partition, PAUSE_S_MIN / 2) * 2, PAUSE_S_MAX)
         loop = asyncio.get_running_loop()
-        self._timers[partition] = loop.call_later(pause, self._state, partition)
+        self._timers[partition] = loop.call_later(pause, self._send_position, partition)
 
-    def _say(self, frame: Frame) -> None:
+    def _enqueue(self, frame: Frame) -> None:
         if self._stream is not None:
             self._outbox.append(frame)
             self._awake.set()
@@ -234,9 +233,9 @@ class LeaderLink:
             del self._outbox[0]
         return frames.Follows(items)
 
-    # hearing the leader
+    # what the leader sends
 
-    def _hear(self, frame: Frame) -> None:
+    def _receive(self, frame: Frame) -> None:
         match frame:
             case frames.Data(entries, batches):
                 for entry, data in zip(entries, batches, strict=True):
@@ -249,7 +248,7 @@ class LeaderLink:
             case frames.Diverged(slot):
                 self._begin_cut(slot, lambda partition: copying.cut(partition, frame))
             case frames.StartAt(slot, _, start):
-                self._begin_cut(slot, lambda partition: copying.start_anew(partition, start))
+                self._begin_cut(slot, lambda partition: copying.start_over(partition, start))
             case Refused(slot, code, message):
                 self._refused(slot, Code(code), message)
             case _:
@@ -283,8 +282,8 @@ class LeaderLink:
             error = partition.disk_failed(failure) if isinstance(failure, OSError) else failure
             log.error("leader %d sent what does not fit: %s", self.leader_id, error)
             self._forget(entry.slot)
-            self._say(Refused(entry.slot, error.code, str(error)))
-            self._again(partition)
+            self._enqueue(Refused(entry.slot, error.code, str(error)))
+            self._retry_later(partition)
         else:
             self._pauses.pop(partition, None)
             self._acks[entry.slot] = partition
@@ -317,9 +316,9 @@ class LeaderLink:
             return  # left, and perhaps followed again in a newer epoch
         del self._cuts[partition]
         if is_cut:
-            self._state(partition)
+            self._send_position(partition)
         else:
-            self._again(partition)
+            self._retry_later(partition)
 
     def _refused(self, slot: int, code: Code, message: str) -> None:
         if slot == STREAM_SLOT:
@@ -330,4 +329,4 @@ class LeaderLink:
         level = logging.DEBUG if code in BEHIND else logging.ERROR
         log.log(level, "leader %d refuses %s: %s (%s)", self.leader_id, partition, message, code.name)
         self._forget(slot)
-        self._again(partition)
+        self._retry_later(partition)

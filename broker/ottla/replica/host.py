@@ -7,13 +7,13 @@ The image moves on the event loop; what needs the disk is done in threads, in th
 import asyncio
 import logging
 import uuid
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState, ResourceType, Topic
+from ottla.replica.image_queue import ImageQueue
 from ottla.replica.isr_changes import Controller
 from ottla.replica.leading import LeaderStream
 from ottla.replica.lost import LostReplicas
@@ -50,12 +50,8 @@ class ReplicaHost:
         self.offline: dict[tuple[str, int], uuid.UUID] = {}  # with a failed log dir; the topics' ids
         self._lost: LostReplicas | None = None
         self._watermarks: Mapping[tuple[str, int], int] = {}
-        self._todo: deque[tuple[Image, Changes]] = deque()
-        self._work: asyncio.Task[None] | None = None
+        self._images = ImageQueue(self._apply)
         self._changed = 0
-        self._heard = 0
-        self._done = 0
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._replication: Replication | None = None
         self._serving: set[Stream] = set()
         self.throttles = Throttles(node_id, settings=settings, image=lambda: self._image)
@@ -126,7 +122,7 @@ class ReplicaHost:
     async def create_missing(self) -> None:
         """Logs that the image has and the disk has not: made by a topic's creation that a crash interrupted.
 
-        In line with everything else that the image says: two hands must not make one log.
+        In line with everything else that the image says, so that no log is created twice.
         """
         missing: dict[uuid.UUID, set[int]] = {}
         for topic in self._image.topics.values():
@@ -138,7 +134,7 @@ class ReplicaHost:
         await self.settled()
 
     def _is_offline(self, topic: Topic, state: PartitionState) -> bool:
-        """A log that may lie in a failed dir must not be begun anew elsewhere."""
+        """A log that may lie in a failed dir must not be created again in another one."""
         offline = len(self.directories.online) < len(self.directories.directories)
         if offline:
             self.offline[topic.name, state.index] = topic.id
@@ -146,32 +142,10 @@ class ReplicaHost:
 
     def image_moved(self, old: Image, new: Image, changes: Changes) -> None:
         """Subscriber of the metadata feed."""
-        self._heard += 1
-        self._todo.append((new, changes))
-        if self._work is None:
-            self._work = asyncio.ensure_future(self._catch_up())
+        self._images.put(new, changes)
 
     async def settled(self) -> None:
-        if self._done < self._heard:
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((self._heard, future))
-            await future
-
-    async def _catch_up(self) -> None:
-        try:
-            while self._todo:
-                await self._apply(*self._todo.popleft())
-                self._done += 1
-                self._settle()
-        finally:
-            self._work = None
-
-    def _settle(self) -> None:
-        ready = [future for wanted, future in self._waiting if wanted <= self._done]
-        self._waiting = [pair for pair in self._waiting if pair[0] > self._done]
-        for future in ready:
-            if not future.done():
-                future.set_result(None)
+        await self._images.settled()
 
     async def _apply(self, image: Image, changes: Changes) -> None:
         self._image = image
@@ -195,12 +169,12 @@ class ReplicaHost:
                         self._arrange(partition)
                 elif key not in self.offline:
                     new.append((topic, state))
-                await self._give_way()
+                await self._yield_to_loop()
         await self._create(new)
         await self._apply_settings(changes)
         if changes.brokers and self._replication is not None:
             self._replication.brokers_changed()
-        self._tell_losses()
+        self._losses_changed()
 
     async def _create(self, new: list[tuple[Topic, PartitionState]]) -> None:
         for begin in range(0, len(new), LOGS_AT_ONCE):
@@ -244,11 +218,11 @@ class ReplicaHost:
         hosted = [partition for (topic, _), partition in self._partitions.items() if isinstance(topic, bytes)]
         for partition in [partition for partition in hosted if partition.topic_id in deleted]:
             await self._remove(partition)
-            await self._give_way()
+            await self._yield_to_loop()
         names = set(deleted.values())
         self.offline = {key: lost for key, lost in self.offline.items() if key[0] not in names}
 
-    async def _give_way(self) -> None:
+    async def _yield_to_loop(self) -> None:
         """To be called after each partition: clients are served between them, however many there are."""
         self._changed += 1
         if self._changed % PARTITIONS_AT_ONCE == 0:
@@ -282,11 +256,11 @@ class ReplicaHost:
         if everyone or topics:
             for partition in [partition for partition in self if everyone or partition.topic in topics]:
                 if self.find(partition.topic_id.bytes, partition.index) is partition:  # its log dir may have failed
-                    partition.log.settings = self._settings.log(partition.topic)
-                    self._rejudge(partition)
-                    await self._give_way()
+                    partition.log.configure(self._settings.log(partition.topic))
+                    self._reconsider(partition)
+                    await self._yield_to_loop()
 
-    def _rejudge(self, partition: Partition) -> None:
+    def _reconsider(self, partition: Partition) -> None:
         state = self._image.partition(partition.topic, partition.index)
         if state is not None:
             partition.become(state, isr_size_min=self._isr_size_min(partition.topic))
@@ -323,9 +297,9 @@ class ReplicaHost:
         finally:
             self._serving.discard(stream)
 
-    def follower_came_nearer(self, partition: Partition) -> None:
+    def follower_progressed(self, partition: Partition) -> None:
         if self._replication is not None:
-            self._replication.follower_came_nearer(partition)
+            self._replication.follower_progressed(partition)
 
     def _arrange(self, partition: Partition) -> None:
         if self._replication is not None:
@@ -346,15 +320,15 @@ class ReplicaHost:
             if partition is not None:
                 self.offline[key] = partition.topic_id
                 self._stop(partition)
-        self._tell_losses()
+        self._losses_changed()
 
     def report_losses(self, controller: Controller) -> None:
-        """From now on the controller is told of replicas whose log dir failed."""
+        """From now on replicas whose log dir failed are reported to the controller."""
         self._lost = LostReplicas(self, controller=controller)
 
-    def _tell_losses(self) -> None:
+    def _losses_changed(self) -> None:
         if self._lost is not None:
-            self._lost.look()
+            self._lost.check()
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         return {(partition.topic, partition.index): partition.high_watermark for partition in self}

@@ -60,7 +60,7 @@ class IsrChanges:
             )
             self._awake.set()
 
-    def _look_again(self, partition: Partition) -> None:
+    def _reconsider(self, partition: Partition) -> None:
         if not self._task.done():
             self._not_before.pop(partition, None)
             self.consider((partition,))
@@ -118,7 +118,7 @@ class IsrChanges:
         log.warning("%s: the controller refuses its in-sync set: %s", partition, outcome.code.name)
         self._forget(partition, change)
         self._not_before[partition] = self._system.clock.monotonic() + REFUSED_PAUSE_S
-        asyncio.get_running_loop().call_later(REFUSED_PAUSE_S, self._look_again, partition)
+        asyncio.get_running_loop().call_later(REFUSED_PAUSE_S, self._reconsider, partition)
         if change.leader_epoch == partition.leader_epoch and change.partition_epoch == partition.partition_epoch:
             partition.isr_refused()
         return True

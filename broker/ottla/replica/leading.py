@@ -30,7 +30,7 @@ class Led(Protocol):
     @property
     def cluster_id(self) -> str: ...
     def find(self, topic: str | bytes, index: int) -> Partition | None: ...
-    def follower_came_nearer(self, partition: Partition) -> None:
+    def follower_progressed(self, partition: Partition) -> None:
         """It may now belong to the in-sync set."""
 
 
@@ -94,7 +94,7 @@ class LeaderStream:
         sending = asyncio.ensure_future(self._send_all())
         try:
             while (frame := await self._stream.receive()) is not None:
-                self._hear(frames.decode(frame))
+                self._receive(frames.decode(frame))
         finally:
             self._outgoing.close()
             sending.cancel()
@@ -113,9 +113,9 @@ class LeaderStream:
             log.exception("sending to broker %d failed", self._hello.broker_id)
             self._stream.close()
 
-    # hearing the follower
+    # what the follower sends
 
-    def _hear(self, frame: Frame) -> None:
+    def _receive(self, frame: Frame) -> None:
         match frame:
             case frames.Ack(received_bytes, items):
                 for slot, end, start in items:
@@ -131,7 +131,7 @@ class LeaderStream:
                 log.error("broker %d refuses batches: %s (%s)", self._hello.broker_id, message, Code(code).name)
                 self._forget(number)
             case Hello():
-                self._registered_anew(frame)
+                self._registered_again(frame)
             case _:
                 raise frames.BadFrame(f"{type(frame).__name__} does not come from a follower")
 
@@ -140,9 +140,9 @@ class LeaderStream:
         if slot is not None and end <= slot.sent:
             hello = self._hello
             slot.partition.acked(hello.broker_id, end=end, start=start, broker_epoch=hello.broker_epoch)
-            self._host.follower_came_nearer(slot.partition)
+            self._host.follower_progressed(slot.partition)
 
-    def _registered_anew(self, hello: Hello) -> None:
+    def _registered_again(self, hello: Hello) -> None:
         """The same broker with a new epoch: what it has still holds, and may now be enough to be in sync."""
         if hello.broker_id != self._hello.broker_id:
             raise frames.BadFrame(f"broker {self._hello.broker_id} cannot become {hello.broker_id}")
@@ -161,10 +161,10 @@ class LeaderStream:
             partition.require_leader(follow.leader_epoch)
             self._require_replica(partition)
         except KafkaError as error:
-            self._outgoing.say(Refused(follow.slot, error.code, str(error)))
+            self._outgoing.enqueue(Refused(follow.slot, error.code, str(error)))
             return
         if (apart := _parting(partition, follow)) is not None:
-            self._outgoing.say(apart)
+            self._outgoing.enqueue(apart)
             return
         self._outgoing.add(partition, follow)
         self._acked(follow.slot, follow.end, follow.start)

@@ -1,6 +1,6 @@
-"""Replicas that went with a failed log dir: the controller is told, again and again, until the image says so too.
+"""Replicas that were lost with a failed log dir are reported to the controller until the image says so too.
 
-It takes the lead of them away; the broker stays up with its other log dirs.
+It elects other leaders for them; the broker stays up with its other log dirs.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ __all__ = ["LostReplicas"]
 
 log = logging.getLogger("ottla.replica")
 
-TOLD_AT_ONCE = 1_000
+REPORTED_AT_ONCE = 1_000
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 1.0
 
 Replica = tuple[uuid.UUID, int]
@@ -40,19 +40,19 @@ class LostReplicas:
         self._controller = controller
         self._awake = asyncio.Event()
         self._task = asyncio.ensure_future(self._run())
-        self.look()
+        self.check()
 
     async def stop(self) -> None:
         self._task.cancel()
         await asyncio.wait([self._task])
 
-    def look(self) -> None:
-        """Something was lost, or the image moved: this broker may have registered anew."""
-        if self._host.offline and self._untold():
+    def check(self) -> None:
+        """Something was lost, or the image moved: this broker may have registered again."""
+        if self._host.offline and self._unreported():
             self._awake.set()
 
-    def _untold(self) -> list[Replica]:
-        """Those that the image takes to be here."""
+    def _unreported(self) -> list[Replica]:
+        """Those that the image still counts on."""
         image, node_id = self._host.image, self._host.node_id
         if node_id not in image.brokers:
             return []
@@ -65,12 +65,12 @@ class LostReplicas:
             await self._awake.wait()
             self._awake.clear()
             pause = PAUSE_S_MIN
-            while untold := self._untold():
-                await self._tell(untold[:TOLD_AT_ONCE])
+            while unreported := self._unreported():
+                await self._report(unreported[:REPORTED_AT_ONCE])
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, PAUSE_S_MAX)
 
-    async def _tell(self, lost: Sequence[Replica]) -> None:
+    async def _report(self, lost: Sequence[Replica]) -> None:
         node_id = self._host.node_id
         try:
             await self._controller.submit(ReplicasLost(node_id, self._host.image.brokers[node_id].epoch, lost))
@@ -78,4 +78,4 @@ class LostReplicas:
         except KafkaError as error:
             log.warning("the controller does not know yet that %d replicas are lost: %s", len(lost), error)
         except Exception:
-            log.exception("telling the controller that replicas are lost failed; it is told again")
+            log.exception("reporting lost replicas to the controller failed; it is tried again")

@@ -102,12 +102,12 @@ class Openings:
         return recompress(batch.data, codec, level, RECOMPRESSED_HERE_BYTES_MAX, compacted_partition=compacted)
 
     def _counted(self, pieces: Iterable[bytes], bytes_max: int) -> Iterator[bytes]:
-        room = min(bytes_max, TURN_BYTES_MAX - self._turn_bytes)
+        bytes_left = min(bytes_max, TURN_BYTES_MAX - self._turn_bytes)
         spent = 0
         try:
             for piece in pieces:
                 spent += max(len(piece), PIECE_BYTES_COUNTED_MIN)
-                if spent > room:
+                if spent > bytes_left:
                     raise TooMuch
                 yield piece
         finally:

@@ -1,4 +1,4 @@
-"""One partition on this broker: its log, its role, its high watermark, and who waits for it to move.
+"""One partition on this broker: its log, its role, its high watermark, and who is notified when it moves.
 
 Everything here runs on the event loop. A leader's appends become visible, and are acknowledged to acks=all, once the
 high watermark has passed them; for a log that asks for it (`flush.messages`), only what is on the disk counts.
@@ -7,22 +7,42 @@ high watermark has passed them; for a log that asks for it (`flush.messages`), o
 import asyncio
 import uuid
 from collections.abc import Callable
+from typing import Protocol
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.model.state import PartitionState
 from ottla.ports import Buffer
-from ottla.replica.commits import Commits, Told
+from ottla.replica.commits import Commits, OnCommit
 from ottla.replica.core.isr import EpochOf, LeaderView
 from ottla.replica.lines import Lines
 from ottla.replica.stored import Stored
-from ottla.replica.watching import ROLE_CHANGED_BYTES, Copy, Watcher
 from ottla.storage.core.verification import Ticket
 from ottla.storage.log.log import Appended, Log
 from ottla.system import System
 from ottla.wire.batch import Batch
 from ottla.wire.markers import Marker, marker_batch
 
-__all__ = ["Partition"]
+__all__ = ["ROLE_CHANGED_BYTES", "Copy", "Partition", "Watcher"]
+
+ROLE_CHANGED_BYTES = 1 << 62
+
+
+class Watcher(Protocol):
+    """A fetch that waits."""
+
+    def moved(self, partition: "Partition", appended_bytes: int) -> None:
+        """The partition's readable end moved by about so many bytes, or its role changed (then ROLE_CHANGED_BYTES)."""
+
+
+class Copy(Protocol):
+    """A follower's copy in the making, at the leader."""
+
+    def appended(self) -> None: ...
+    def watermark_moved(self) -> None:
+        """Or the log's start."""
+
+    def ended(self, code: Code) -> None:
+        """This broker no longer leads the partition, or leads it in another epoch."""
 
 
 class Partition(Stored):
@@ -46,10 +66,10 @@ class Partition(Stored):
         self.leader_id = -1
         self.partition_epoch = -1
         self.lines = Lines()
-        self.watchers: dict[Watcher, None] = {}
-        self.copies: dict[int, Copy] = {}  # by the follower's broker id
         self.view: LeaderView | None = None  # None: not the leader
-        self.on_durable: Callable[[Partition], None] | None = None  # of a follower: told after a flush
+        self._watchers: dict[Watcher, None] = {}
+        self._copies: dict[int, Copy] = {}  # by the follower's broker id
+        self._on_flushed: Callable[[Partition], None] | None = None
         self._node_id = node_id
         self._epoch_of = epoch_of
         self._lost: tuple[int, ...] = ()
@@ -72,11 +92,11 @@ class Partition(Stored):
         elif self.view is None or state.leader_epoch != self.leader_epoch:
             self._lead(state, isr_size_min)
         else:
-            self.view.isr_size_min = isr_size_min
+            self.view.require_isr_size(isr_size_min)
             if state.partition_epoch > self.partition_epoch:
                 self.isr_committed(state)
             else:
-                self.look_again()
+                self.refresh()
         self.partition_epoch = max(self.partition_epoch, state.partition_epoch)
 
     def _lead(self, state: PartitionState, isr_size_min: int) -> None:
@@ -108,7 +128,7 @@ class Partition(Stored):
         self.stop()
 
     def stop(self) -> None:
-        """This broker does not lead any longer, or has the partition no longer: whoever waits here waits in vain."""
+        """This broker no longer leads, or no longer has the partition: whoever waits here is refused."""
         self._follower_watermark = self.high_watermark
         self.view = None
         self._end_role(Code.not_leader_or_follower)
@@ -117,13 +137,43 @@ class Partition(Stored):
     def _end_role(self, code: Code) -> None:
         self._commits.fail(Code.not_leader_or_follower)
         self._deletions.fail(Code.not_leader_or_follower)
-        copies, self.copies = self.copies, {}
+        copies, self._copies = self._copies, {}
         for copy in copies.values():
             copy.ended(code)
 
     def _role_changed(self) -> None:
-        for watcher in list(self.watchers):
+        for watcher in list(self._watchers):
             watcher.moved(self, ROLE_CHANGED_BYTES)
+
+    # who is notified
+
+    def watch(self, watcher: Watcher) -> None:
+        self._watchers[watcher] = None
+
+    def unwatch(self, watcher: Watcher) -> None:
+        self._watchers.pop(watcher, None)
+
+    def add_copy(self, follower: int, copy: Copy) -> None:
+        """From now on it is notified of appends; an older copy of the same follower ends."""
+        replaced = self._copies.get(follower)
+        self._copies[follower] = copy
+        if replaced is not None:
+            replaced.ended(Code.fenced_leader_epoch)
+
+    def remove_copy(self, follower: int, copy: Copy) -> None:
+        """Unless another one took its place."""
+        if self._copies.get(follower) is copy:
+            del self._copies[follower]
+
+    def notify_flushed(self, callback: "Callable[[Partition], None]") -> None:
+        """Of a follower: call this after every flush, whether it succeeded or not."""
+        self._on_flushed = callback
+
+    def stop_notifying_flushed(self, callback: "Callable[[Partition], None]") -> None:
+        if self._on_flushed == callback:
+            self._on_flushed = None
+
+    # leadership
 
     @property
     def is_leader(self) -> bool:
@@ -190,9 +240,9 @@ class Partition(Stored):
         if self.view is not None and self.view.withdraw(now=self._system.clock.monotonic()):
             self._watermark_moved()
 
-    def look_again(self) -> None:
+    def refresh(self) -> None:
         """Time has passed, or brokers came and went."""
-        if self.view is not None and self.view.look_again(self._system.clock.monotonic()):
+        if self.view is not None and self.view.refresh(self._system.clock.monotonic()):
             self._watermark_moved()
         if self._deletions:
             self._deletions.resolve(self.low_watermark)
@@ -222,8 +272,8 @@ class Partition(Stored):
             self.flush_soon()
         elif self._flush_task is None and view.advance(appended.last_offset + 1):
             self._watermark_moved()
-        if self.copies:
-            for copy in self.copies.values():
+        if self._copies:
+            for copy in self._copies.values():
                 copy.appended()
         return appended
 
@@ -250,11 +300,11 @@ class Partition(Stored):
         """None when the high watermark has passed the offset, else a future for that moment."""
         return None if self.high_watermark > last_offset else self._commits.wait(last_offset)
 
-    def when_committed(self, last_offset: int, told: Told) -> bool:
-        """False when the high watermark has passed the offset; otherwise `told` is called at that moment."""
+    def when_committed(self, last_offset: int, on_commit: OnCommit) -> bool:
+        """False when the high watermark has passed the offset; otherwise `on_commit` is called at that moment."""
         if self.high_watermark > last_offset:
             return False
-        self._commits.add(last_offset, told)
+        self._commits.add(last_offset, on_commit)
         return True
 
     def _watermark_moved(self) -> None:
@@ -263,14 +313,14 @@ class Partition(Stored):
         if self._commits:
             self._commits.resolve(high_watermark)
         appended, self._unseen_bytes = self._unseen_bytes, 0
-        if self.watchers:
-            for watcher in list(self.watchers):
+        if self._watchers:
+            for watcher in list(self._watchers):
                 watcher.moved(self, appended)
-        if self.copies:
-            self._tell_copies()
+        if self._copies:
+            self._notify_copies()
 
-    def _tell_copies(self) -> None:
-        for copy in self.copies.values():
+    def _notify_copies(self) -> None:
+        for copy in self._copies.values():
             copy.watermark_moved()
 
     # the disk
@@ -285,13 +335,13 @@ class Partition(Stored):
     def _flush_ended(self, *, failed: bool) -> None:
         if failed:
             self._commits.fail(Code.kafka_storage_error)
-        if self.on_durable is not None:
-            self.on_durable(self)
+        if self._on_flushed is not None:
+            self._on_flushed(self)
 
     # deleting
 
     def start_moved(self) -> None:
-        self._tell_copies()
+        self._notify_copies()
 
     def deleted_everywhere(self, offset: int) -> "asyncio.Future[None] | None":
         """None when no living replica has anything below the offset, else a future for that moment."""

@@ -88,12 +88,12 @@ class Replication:
 
     # in-sync sets
 
-    def follower_came_nearer(self, partition: Partition) -> None:
+    def follower_progressed(self, partition: Partition) -> None:
         if partition.view is not None and not partition.view.is_complete:
             self._isr_changes.consider((partition,))
 
     def brokers_changed(self) -> None:
-        """One that was fenced may join, one that is gone need not be waited for, one may have registered anew."""
+        """One that was fenced may join, one that is gone need not be waited for, one may have registered again."""
         for link in self._links.values():
             link.brokers_changed()
         self._check()
@@ -101,7 +101,7 @@ class Replication:
     def _check(self) -> None:
         for partition in self._host:
             if partition.view is not None and not partition.view.is_alone:
-                partition.look_again()
+                partition.refresh()
                 self._isr_changes.consider((partition,))
 
     async def _check_lag(self, interval_s: float) -> None:
@@ -110,4 +110,4 @@ class Replication:
             try:
                 self._check()
             except Exception:
-                log.exception("looking for followers that lag failed; it is tried again")
+                log.exception("checking for followers that lag failed; it is tried again")

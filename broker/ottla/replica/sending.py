@@ -22,14 +22,14 @@ TURN_BYTES = 128 << 10  # of one partition in a message, while others wait or a 
 UNACKED_BYTES_MAX = 4 << 20
 WATERMARK_DELAY_S = 0.005  # a watermark alone waits this long for batches to ride with
 WATERMARK_WAITS_MAX = 4  # while batches go: the next of them will carry it
-THROTTLE_LOOK_S_MAX = 1.0  # a throttle may be lifted at any time
+THROTTLE_RECHECK_S_MAX = 1.0  # a throttle may be lifted at any time
 LENGTH_AT = 8
 
 
 class Slot:
     """One partition on its way to one follower."""
 
-    __slots__ = ("buckets", "cold", "epoch", "number", "outgoing", "partition", "reading", "sent", "told")
+    __slots__ = ("announced", "buckets", "cold", "epoch", "number", "outgoing", "partition", "reading", "sent")
 
     def __init__(self, outgoing: "Outgoing", partition: Partition, follow: Follow) -> None:
         self.outgoing = outgoing
@@ -37,7 +37,7 @@ class Slot:
         self.number = follow.slot
         self.epoch = partition.leader_epoch
         self.sent = follow.end
-        self.told = (-1, -1)  # high watermark, log start
+        self.announced = (-1, -1)  # high watermark, log start
         self.buckets: list[TokenBucket] = []  # that the next batches are taken from
         self.reading = False  # from the disk, in a thread
         self.cold: bytes | None = None  # batches that were read so
@@ -46,9 +46,17 @@ class Slot:
     def is_behind(self) -> bool:
         return self.sent < self.partition.log.end_offset
 
-    @property
-    def news(self) -> tuple[int, int]:
-        return self.partition.high_watermark, self.partition.log.start_offset
+    def announce(self) -> bool:
+        """Whether the high watermark or the log's start is news to the follower; from now on it is not."""
+        before = self.announced
+        self.announced = self.partition.high_watermark, self.partition.log.start_offset
+        return self.announced != before
+
+    def took(self, end: int) -> int:
+        """Batches up to `end` go out, with the watermark beside them; where they begin."""
+        base_offset, self.sent = self.sent, end
+        self.announced = self.partition.high_watermark, self.partition.log.start_offset
+        return base_offset
 
     def appended(self) -> None:
         self.outgoing.has_more(self)
@@ -69,7 +77,7 @@ class Outgoing:
         self._follower = follower
         self._throttles = throttles
         self._behind: dict[Slot, None] = {}  # in order of their turns
-        self._untold: dict[Slot, None] = {}  # of a watermark
+        self._unannounced: dict[Slot, None] = {}  # whose watermark moved
         self._first: list[Frame] = []  # to be sent before any batches
         self._sent_bytes = 0
         self._received_bytes = 0
@@ -92,25 +100,20 @@ class Outgoing:
     def add(self, partition: Partition, follow: Follow) -> None:
         """From the follower's end on; instead of an older slot for the same partition, if there is one."""
         slot = self.slots[follow.slot] = Slot(self, partition, follow)
-        replaced = partition.copies.get(self._follower)
-        partition.copies[self._follower] = slot
-        if replaced is not None:
-            replaced.ended(Code.fenced_leader_epoch)
+        partition.add_copy(self._follower, slot)
         self.has_more(slot)
         self.has_watermark(slot)
 
     def drop(self, slot: Slot) -> None:
         self.slots.pop(slot.number, None)
         self._behind.pop(slot, None)
-        self._untold.pop(slot, None)
-        copies = slot.partition.copies
-        if copies.get(self._follower) is slot:
-            del copies[self._follower]
+        self._unannounced.pop(slot, None)
+        slot.partition.remove_copy(self._follower, slot)
 
     def give_up(self, slot: Slot, error: KafkaError) -> None:
         if self.slots.get(slot.number) is slot:
             self.drop(slot)
-            self.say(Refused(slot.number, error.code, str(error)))
+            self.enqueue(Refused(slot.number, error.code, str(error)))
 
     def received(self, size_bytes: int) -> None:
         """The follower has so much, over the life of the stream."""
@@ -118,7 +121,8 @@ class Outgoing:
         if self._behind:
             self.awake.set()
 
-    def say(self, frame: Frame) -> None:
+    def enqueue(self, frame: Frame) -> None:
+        """To be sent before any batches."""
         self._first.append(frame)
         self.awake.set()
 
@@ -128,7 +132,7 @@ class Outgoing:
             self.awake.set()
 
     def has_watermark(self, slot: Slot) -> None:
-        self._untold[slot] = None
+        self._unannounced[slot] = None
         if self._watermark_timer is None:
             self._wait_with_watermarks()
 
@@ -162,12 +166,8 @@ class Outgoing:
                 return
 
     def _watermarks(self) -> bytes | None:
-        untold, self._untold = self._untold, {}
-        items = []
-        for slot in untold:
-            if slot.told != slot.news:
-                slot.told = slot.news
-                items.append(frames.Watermark(slot.number, *slot.told))
+        unannounced, self._unannounced = self._unannounced, {}
+        items = [frames.Watermark(slot.number, *slot.announced) for slot in unannounced if slot.announce()]
         return frames.encode(frames.Watermarks(items)) if items else None
 
     def _data(self) -> bytes | None:
@@ -202,7 +202,7 @@ class Outgoing:
         loop = asyncio.get_running_loop()
         wait_s = max(bucket.wait_s(loop.time()) for bucket in slot.buckets)
         if wait_s > 0:
-            loop.call_later(min(wait_s, THROTTLE_LOOK_S_MAX), self._resume, slot)
+            loop.call_later(min(wait_s, THROTTLE_RECHECK_S_MAX), self._resume, slot)
         return wait_s > 0
 
     def _resume(self, slot: Slot) -> None:
@@ -210,16 +210,15 @@ class Outgoing:
             self.has_more(slot)
 
     def _entry(self, slot: Slot, data: bytes) -> Entry:
-        base_offset, slot.sent = slot.sent, end_of(data)
-        slot.told = slot.news
+        base_offset = slot.took(end_of(data))
         for bucket in slot.buckets:
             bucket.take(len(data), asyncio.get_running_loop().time())
         if slot.is_behind:
             self._behind[slot] = None
-        return Entry(slot.number, slot.epoch, *slot.told, base_offset, len(data))
+        return Entry(slot.number, slot.epoch, *slot.announced, base_offset, len(data))
 
     def _read(self, slot: Slot, share: int, *, whole_first: bool) -> bytes | None:
-        """The next batches of a slot; nothing when there are none, no room, or the disk has to be asked first."""
+        """The next batches of a slot; nothing when there are none, no space is left, or they are not in memory."""
         if slot.cold is not None:
             cold, slot.cold = slot.cold, None
             return cold
@@ -235,7 +234,7 @@ class Outgoing:
         if data is None:
             self._read_cold(slot)
         elif not data and not whole_first:
-            self._behind[slot] = None  # its next batch is larger than the room that was left
+            self._behind[slot] = None  # its next batch is larger than the space that was left
         return data
 
     def _read_cold(self, slot: Slot) -> None:
@@ -267,7 +266,7 @@ class Outgoing:
         start = slot.partition.log.start_offset
         if slot.sent < start:
             self.drop(slot)
-            self.say(frames.StartAt(slot.number, slot.epoch, start))
+            self.enqueue(frames.StartAt(slot.number, slot.epoch, start))
         else:
             self.give_up(slot, error)
 

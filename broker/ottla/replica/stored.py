@@ -10,7 +10,7 @@ from ottla.storage.core.slice import Slice
 from ottla.storage.log import retention, truncation
 from ottla.storage.log.log import Located, Log
 from ottla.storage.log.segment import Segment
-from ottla.storage.log.truncation import Cut
+from ottla.storage.log.truncation import Truncation
 from ottla.system import NO_MORE_FILES, System, finished
 
 __all__ = ["Stored"]
@@ -32,7 +32,7 @@ class Stored(ABC):
         return f"{self.topic}-{self.index}"
 
     def disk_failed(self, error: OSError) -> KafkaError:
-        """Takes the log dir offline, unless only files are short; what to tell whoever asked."""
+        """Takes the log dir offline, unless only file descriptors are short; the error for whoever asked."""
         if error.errno not in NO_MORE_FILES:
             self._take_offline(error)
         return KafkaError(Code.kafka_storage_error, f"{self}: {error}")
@@ -51,8 +51,6 @@ class Stored(ABC):
     @abstractmethod
     def start_moved(self) -> None:
         """The log begins later than before."""
-
-    # durability
 
     @property
     def durable_end(self) -> int:
@@ -108,7 +106,7 @@ class Stored(ABC):
     async def _delete_below_start(self) -> None:
         try:
             async with self.log.changing:
-                await self._bury(retention.take_below_start(self.log))
+                await self._mark_deleted(self.log.take_below_start())
         except OSError as error:
             self._take_offline(error)
         finally:
@@ -121,28 +119,22 @@ class Stored(ABC):
             if not await self._system.threads.run(log.expired_segments, now_ms, high_watermark):
                 return 0
             async with log.changing:
-                expired = retention.take_expired(log, now_ms, high_watermark) if is_wanted() else []
-                await self._bury(expired)
+                expired = log.take_expired(now_ms, high_watermark) if is_wanted() else []
+                await self._mark_deleted(expired)
         except OSError as error:
             self._take_offline(error)
             return 0
         return len(expired)
 
-    async def _bury(self, taken: list[Segment]) -> None:
+    async def _mark_deleted(self, taken: list[Segment]) -> None:
         """The log is shorter already: readers that still hold these segments open them by their new names."""
-        log = self.log
-
-        def bury() -> None:
-            for segment in taken:
-                retention.bury(log, segment)
-
         if taken:
-            await finished(self._system.threads.run(bury))
-            retention.remove_later(log, taken)
+            await finished(self._system.threads.run(retention.mark_deleted, taken))
+            self.log.remove_later(taken)
 
     async def purge(self, now_ms: int) -> None:
         """Remove the files of deleted segments whose time has come. To unlink a large file takes a while."""
-        if due := retention.due_for_removal(self.log, now_ms):
+        if due := self.log.take_due_removals(now_ms):
             try:
                 await self._system.threads.run(self.log.remove, due)
             except OSError as error:
@@ -150,33 +142,33 @@ class Stored(ABC):
 
     # cutting off the end
 
-    async def truncate(self, plan: Callable[[Log], Cut | None], *, is_wanted: Callable[[], bool]) -> bool:
+    async def truncate(self, plan: Callable[[], Truncation | None], *, is_wanted: Callable[[], bool]) -> bool:
         """Cut the log as `plan`, run in a thread, says. False when nothing was cut: it ends there already, it changed
         under the plan, or the cut is not wanted any longer. KAFKA_STORAGE_ERROR.
 
-        The plan may take seconds, and holds nobody up: this broker may be told of another leader epoch meanwhile, or
-        lead itself and append. Such a plan is thrown away, for it says where this log parts from an *earlier* leader's:
-        the new one may have counted on records beyond that, which this broker stated as its own in the new epoch.
+        The plan may take seconds and blocks nobody: this broker may learn of another leader epoch meanwhile, or lead
+        itself and append. Such a plan is thrown away, for it says where this log parts from an *earlier* leader's: the
+        new one may have counted on records beyond that, which this broker stated as its own in the new epoch.
         `is_wanted` is asked while `changing` is held, and a role is changed only by whoever holds it (see host.py), so
         from there on nobody appends until the file ends where the log does.
         """
         log, threads = self.log, self._system.threads
         try:
-            cut = await threads.run(plan, log)
+            planned = await threads.run(plan)
             async with log.changing:
-                debris = truncation.apply(log, cut) if cut is not None and is_wanted() else None
-                if debris is None:
+                files = log.apply_truncation(planned) if planned is not None and is_wanted() else None
+                if files is None:
                     return False
                 self.log_was_cut()
-                await finished(threads.run(truncation.settle, log, debris))
-                truncation.finish(log, debris)
+                await finished(threads.run(truncation.truncate_files, files))
+                log.finish_truncation(files)
         except OSError as error:
             raise self.disk_failed(error) from error
         return True
 
     @abstractmethod
     def log_was_cut(self) -> None:
-        """The log ends earlier, or begins anew elsewhere."""
+        """The log ends earlier, or starts over at another offset."""
 
     # reading
 
@@ -215,7 +207,7 @@ class Stored(ABC):
         except OSError as error:
             raise self.disk_failed(error) from error
         if found is not None and found.region is not None:
-            found.region.failed = self._take_offline
+            found.region.on_failure(self._take_offline)
         return found
 
     async def locate_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Located:
@@ -224,7 +216,7 @@ class Stored(ABC):
 
         found = await self._in_thread(locate)
         if found.region is not None:
-            found.region.failed = self._take_offline
+            found.region.on_failure(self._take_offline)
         return found
 
     async def _in_thread(self, read: Callable[[], Found]) -> Found:

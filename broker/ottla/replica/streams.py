@@ -12,7 +12,7 @@ class StreamLost(Exception):
 
 class Stream(Protocol):
     async def send(self, frame: bytes) -> None:
-        """Returns when there is room for the next one. StreamLost."""
+        """Returns when the next one may be sent. StreamLost."""
 
     async def receive(self) -> bytes | None:
         """The next frame; None when the other side has closed the stream. StreamLost."""

@@ -3,7 +3,7 @@
 A call is made again while nobody leads or the leader cannot be reached, until its time is up. As in Kafka, a command
 whose answer was lost is sent again too, and then answers what it finds. Kafka does so until time is up; here it is sent
 again once, since a command that holds one controller's loop would take the lead from each in turn. After the second
-silence the client is told REQUEST_TIMED_OUT, and its own time-out says whether it asks again.
+silence the client gets REQUEST_TIMED_OUT, and by its own time-out decides whether to ask again.
 """
 
 import asyncio
@@ -113,7 +113,7 @@ class Forwarding:
         give_up_at = self._clock.monotonic() + seconds
 
         def wait_s() -> float:
-            """A new leader does not begin to wait anew."""
+            """The wait does not start over with a new leader."""
             return max(give_up_at - self._clock.monotonic(), 0.0)
 
         async def remotely(stub: "ControlAsyncStub") -> None:

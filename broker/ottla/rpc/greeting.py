@@ -16,7 +16,7 @@ NAME_CHARACTERS_MAX = 300  # of a cluster's id or an endpoint: a host name has 2
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """This node as others know it. `incarnation` is made anew at every start."""
+    """This node as others know it. `incarnation` is new at every start."""
 
     cluster_id: str
     member: Member
@@ -60,7 +60,7 @@ def refusal(hello: pb.Hello, own: Identity, connected: Mapping[int, bytes]) -> s
     if hello.node_id == own.member.id:
         return f"node id {hello.node_id} is taken: {hello.endpoint} has the id of {own.endpoint}; set another node.id"
     if hello.target != own.member.id:
-        return f"{where} looks for node {hello.target}, but {own.endpoint} is node {own.member.id}"
+        return f"{where} expects node {hello.target}, but {own.endpoint} is node {own.member.id}"
     if connected.get(hello.node_id, hello.incarnation) != hello.incarnation:
         return f"node id {hello.node_id} is taken by a node that is connected; stop it or set another node.id on one"
     if common_version(own.versions, (hello.version_min, hello.version_max)) is None:

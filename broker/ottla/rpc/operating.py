@@ -72,7 +72,7 @@ class Operations:
         )
 
     async def _drain(self, request: pb.DrainRequest, context: Context) -> pb.DrainReply:
-        """Idempotent: what moves already is not begun again, so the same call tells the progress."""
+        """Idempotent: what moves already is not begun again, so the same call shows the progress."""
         await self._service.require_leader(context)
         if request.broker not in self._service.feed.image.brokers:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"broker {request.broker} is not registered")

@@ -33,13 +33,13 @@ log = logging.getLogger("ottla.quorum")
 SNAPSHOT_BYTES_MAX = 512 << 20  # several million partitions; it is in memory as a whole
 MANY_BYTES = 8 << 20  # of a message or a snapshot: more than the allocator needs to keep when it is gone
 REFUSALS_NOTED_MAX = 100
-ADDRESSES_TOLD_MAX = 10_000
+ADDRESSES_ANNOUNCED_MAX = 10_000
 ASKED_MAX = 100
 SETTLE_SECONDS = 1.0
 
 
 class QuorumTransport:
-    """`seed` tells where voters are until the log does; `on_gone` hears of nodes whose process ended."""
+    """`seed` has the addresses of voters until the log does; `on_gone` is called with nodes whose process ended."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class QuorumTransport:
         self._on_gone = on_gone
         self._driver: RaftDriver | None = None
         self._peers: dict[int, Peer] = {}
-        self._told: dict[int, str] = {}  # addresses by hello and hint, newer than the log's
+        self._announced: dict[int, str] = {}  # addresses by hello and hint, newer than the log's
         self._refused: dict[str, str] = {}  # endpoints and why
         self._connected: dict[int, list[bytes]] = {}  # incarnations of nodes that have streams to us
         self._asked: deque[int] = deque(maxlen=ASKED_MAX)  # nodes that this one asked for what it lacks
@@ -108,8 +108,8 @@ class QuorumTransport:
         """host:port of the node's gRPC server; empty when it is not known."""
         if node_id == self._own.member.id:
             return self._own.endpoint
-        if node_id in self._told:
-            return self._told[node_id]
+        if node_id in self._announced:
+            return self._announced[node_id]
         known = find(self._driver.raft.log.voters, node_id) if self._driver is not None else None
         known = known if known is not None and known.endpoint else find(self._seed, node_id)
         return known.endpoint if known is not None else ""
@@ -155,7 +155,7 @@ class QuorumTransport:
         return pb.Welcome(version=common_version(self._own.versions, (hello.version_min, hello.version_max)) or 0)
 
     def _note_refusal(self, endpoint: str, problem: str) -> None:
-        """It will knock again and again: a line when something changed."""
+        """It will try again and again: one line whenever the reason changes."""
         if self._refused.get(endpoint) != problem and len(self._refused) < REFUSALS_NOTED_MAX:
             self._refused[endpoint] = problem
             log.error("refused: %s", problem)
@@ -172,9 +172,9 @@ class QuorumTransport:
                 self._connected.pop(hello.node_id, None)
 
     def _learn(self, node_id: int, endpoint: str) -> None:
-        is_plausible = 0 < len(endpoint) <= NAME_CHARACTERS_MAX and len(self._told) < ADDRESSES_TOLD_MAX
+        is_plausible = 0 < len(endpoint) <= NAME_CHARACTERS_MAX and len(self._announced) < ADDRESSES_ANNOUNCED_MAX
         if is_plausible and node_id != self._own.member.id:
-            self._told[node_id] = endpoint
+            self._announced[node_id] = endpoint
 
     async def _take_snapshot(
         self, frames: AsyncIterator[pb.SnapshotFrame], context: "grpc.aio.ServicerContext[Any, Any]"

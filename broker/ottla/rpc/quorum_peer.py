@@ -28,7 +28,7 @@ SNAPSHOT_SECONDS_MAX = 600.0
 
 
 class Peer:
-    """`address_of` is asked at every attempt; `on_gone` hears that nobody listens where the node was."""
+    """`address_of` is asked at every attempt; `on_gone` is called when nobody listens where the node was."""
 
     def __init__(
         self,

@@ -65,7 +65,7 @@ class HostedShare:
         self._on_end = on_end
         self._queue: list[Change] = []
         self.writing: asyncio.Task[None] | None = None
-        partition.watchers[self] = None
+        partition.watch(self)
 
     def __str__(self) -> str:
         return f"{self.partition} for {self.key.group_id}"
@@ -119,7 +119,7 @@ class HostedShare:
     def end(self) -> None:
         if not self.is_over:
             self.is_over = True
-            self.partition.watchers.pop(self, None)
+            self.partition.unwatch(self)
             for waiter in self._waiters:
                 waiter.set()
             self._on_end(self)

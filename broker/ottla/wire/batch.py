@@ -1,4 +1,4 @@
-"""Record batches of magic 2: a 61-byte header that is read and stamped, and a body that stays closed. PURE.
+"""Record batches of magic 2: a 61-byte header that is read and stamped, and a body that stays closed. Pure.
 
 Layout (big-endian): base offset 8 · length 4 · leader epoch 4 · magic 1 · CRC 4 | attributes 2 · last offset delta 4 ·
 base timestamp 8 · max timestamp 8 · producer id 8 · producer epoch 2 · base sequence 4 · count 4 · records. The CRC-32C
@@ -256,7 +256,7 @@ def _invalid(message: str) -> KafkaError:
 
 
 def stamp_append_time(batch: Batch, *, base_offset: int, leader_epoch: int, now_ms: int) -> bytes:
-    """The whole header anew, as LogAppendTime at `now_ms`; bytes 61 onwards follow unchanged."""
+    """A new header, as LogAppendTime at `now_ms`; bytes 61 onwards follow unchanged."""
     checked = CHECKED.pack(
         batch.attributes | APPEND_TIME_BIT,
         batch.last_offset_delta,

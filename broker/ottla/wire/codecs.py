@@ -1,7 +1,7 @@
 """The four codecs, in the framings that Java's client and librdkafka write. Pure; asked through `compression`.
 
 Decompression is a stream of pieces: whatever a body claims, no more is held than one piece and what the codec itself
-looks back on (gzip 32 KiB; lz4 one block, at most 4 MiB; zstd its window, at most 128 MiB as in Java's and everyone's
+refers back to (gzip 32 KiB; lz4 one block, at most 4 MiB; zstd its window, at most 128 MiB as in Java's and everyone's
 streaming default, of which only what was decompressed takes memory; snappy one block, at most 22 times its input).
 """
 
@@ -91,7 +91,7 @@ def _framed(data: Data, begin: Callable[[], Stream], *, label: str, frames_max: 
 
 
 class _Gunzip:
-    """zlib's stream with the face of the others."""
+    """zlib's stream with the interface of the others."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(wbits=31)
@@ -112,7 +112,7 @@ class _Gunzip:
 
 
 class _Unlz4:
-    """A frame that Java's reader takes: blocks that do not look back on each other, and no frame of another kind."""
+    """A frame that Java's reader takes: blocks that do not refer back to each other, and no frame of another kind."""
 
     def __init__(self) -> None:
         self._stream = lz4.frame.LZ4FrameDecompressor()

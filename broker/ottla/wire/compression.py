@@ -67,10 +67,10 @@ def decompress(codec: int, data: Data, size_bytes_max: int = DECOMPRESSED_BYTES_
     if codec == Codec.NONE:
         return data
     found: list[bytes] = []
-    room = size_bytes_max
+    bytes_left = size_bytes_max
     for piece in pieces(codec, data):
-        room -= len(piece)
-        if room < 0:
+        bytes_left -= len(piece)
+        if bytes_left < 0:
             raise too_large(size_bytes_max)
         if piece:
             found.append(piece)

@@ -1,9 +1,9 @@
 """Frames out of a byte stream: a 4-byte length, then that many bytes. Pure.
 
-The transport writes into `room()`, `received(n)` says how much arrived, `next_frame()` gives views that are valid until
-`settle()`, which must be called when no more frames are taken for now. Bytes arrive in one buffer that all connections
-of a loop share; only an unfinished frame lies in a buffer of its own, so that an idle connection holds no memory. That
-buffer grows as bytes really arrive, never because a length claims them.
+The transport writes into `free_space()`, `received(n)` says how much arrived, `next_frame()` gives views that are valid
+until `settle()`, which must be called when no more frames are taken for now. Bytes arrive in one buffer that all
+connections of a loop share; only an unfinished frame lies in a buffer of its own, so that an idle connection holds no
+memory. That buffer grows as bytes really arrive, never because a length claims them.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ class ReceiveBuffers:
 
 
 def _nature(first: memoryview) -> str:
-    """What the first bytes of no frame are."""
+    """What the first bytes are when they are no frame: a size out of bounds, or another protocol."""
     begin = bytes(first)
     size = f"frame of {int.from_bytes(begin, 'big', signed=True)} bytes"
     if begin[:2] == b"\x16\x03":
@@ -89,7 +89,7 @@ class FrameBuffer:
             return 0
         return SIZE_BYTES + int.from_bytes(self._view[self._start : self._start + SIZE_BYTES], "big")
 
-    def room(self) -> memoryview:
+    def free_space(self) -> memoryview:
         """Where the next bytes go; not beyond the frame that has begun."""
         if self._own is None:
             return self._view

@@ -1,4 +1,4 @@
-"""The framing of a batch's records (v2): lengths, count, offset deltas and headers, checked and never decoded. PURE.
+"""The framing of a batch's records (v2): lengths, count, offset deltas and headers, checked and never decoded. Pure.
 
 Record: length varint · attributes 1 · timestamp delta varlong · offset delta varint · key · value · header count varint
 · (header key · header value)…; a key or value is a varint length, -1 for null, and so many bytes.
@@ -75,7 +75,7 @@ class Framing:
     def _whole_records(self, data: bytes, position: i64) -> i64:
         """Read good records as long as they are whole; where the first one begins that is not.
 
-        The hot loop: it leaves whatever is unusual to `_record_in_pieces`, so that flaws are told in one place, and
+        The hot loop: it leaves whatever is unusual to `_record_in_pieces`, so that flaws are reported in one place, and
         reads the usual numbers, of one or two bytes, without a call. Numbers stay zigzag: twice the value, or
         odd when negative (1 is -1).
         """

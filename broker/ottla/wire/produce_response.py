@@ -31,7 +31,7 @@ class Outcome:
     message: str | None = None
     record_errors: Sequence[tuple[int, str | None]] = ()
     leader: tuple[int, int] | None = field(default=None)
-    """(id, epoch) of the real leader, told to a client that came to the wrong broker."""
+    """(id, epoch) of the real leader, for a client that came to the wrong broker."""
 
 
 Topics = Sequence[tuple[str | bytes, Sequence[Outcome]]]

@@ -1,6 +1,6 @@
 """Requests from bytes: a reader compiled from a message's schema. Pure.
 
-kio's own reader allocates an array before it looks whether its elements can be there, and refuses unknown tagged
+kio's own reader allocates an array before it checks whether its elements can be there, and refuses unknown tagged
 fields where Kafka skips them; checking both before calling it costs as much as reading. So requests are read here,
 over kio's schemas, and tests hold the two readers against each other.
 

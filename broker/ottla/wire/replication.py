@@ -1,4 +1,4 @@
-"""Frames of the replication stream between two brokers: one gRPC message each, bytes in and out. PURE.
+"""Frames of the replication stream between two brokers: one gRPC message each, bytes in and out. Pure.
 
 The follower opens the stream and says which partitions it wants from where; the leader pushes. A *slot* is the
 follower's number for one partition in one leader epoch from one position on. Slots are never used again within a
@@ -68,7 +68,7 @@ class BadFrame(Exception):
 
 
 class Hello(NamedTuple):
-    """First frame of a follower, and again when it has registered anew."""
+    """First frame of a follower, and again after the broker registered once more."""
 
     cluster_id: str
     broker_id: int
@@ -155,7 +155,7 @@ class Diverged(NamedTuple):
 
 
 class StartAt(NamedTuple):
-    """The leader's log begins after the end of the follower's, which has to begin anew there."""
+    """The leader's log begins after the end of the follower's, which has to start over there."""
 
     slot: int
     leader_epoch: int

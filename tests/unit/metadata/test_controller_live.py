@@ -130,7 +130,7 @@ def test_decisions_see_what_is_proposed_but_not_committed(tmp_path: Path) -> Non
 
 
 class FailingDisk(RealDisk):
-    """Fails the next sync of a log file when told to."""
+    """Fails the next sync of a log file when asked to."""
 
     failing = False
 

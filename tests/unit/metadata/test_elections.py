@@ -141,7 +141,7 @@ def test_the_way_down_and_up_again() -> None:
 
 
 @pytest.mark.parametrize(("clean", "after"), [(True, ("1", "2", "", 1)), (False, ("", "2", "2", NO_LEADER))])
-def test_registration_tells_clean_from_unclean(clean: bool, after: tuple[str, str, str, int]) -> None:
+def test_registration_distinguishes_clean_from_unclean(clean: bool, after: tuple[str, str, str, int]) -> None:
     fleet = Fleet(brokers=3, min_insync_replicas=2)
     fleet.topic([0, 1, 2])
     for broker in range(3):

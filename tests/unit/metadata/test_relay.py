@@ -52,7 +52,7 @@ class Relayed:
         self.heard.append((old.version, new.version, set(changes.brokers)))
 
     def move(self, *brokers: int) -> None:
-        """One version on, with these brokers registered anew."""
+        """One version on, with these brokers registered again."""
         version = self.machine.image.version + 1
         records = [broker_record(Broker(each, version, uuid.uuid4())) for each in brokers]
         self.machine.publish(*self.machine.image.apply(records, version=version, epoch=1))

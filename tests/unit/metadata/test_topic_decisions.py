@@ -224,7 +224,7 @@ def test_refused_growth(wanted: NewPartitions, code: Code, message: str | None) 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
 def test_internal_topics_do_not_grow(topic: str) -> None:
-    """All that coordinators keep would be looked for elsewhere: committed offsets read as -1, without an error."""
+    """All that coordinators keep would be searched elsewhere: committed offsets read as -1, without an error."""
     fleet = Fleet(brokers=2)
     fleet.create(NewTopic(topic, 2, 1))
     outcome = fleet.ask(ask.CreatePartitions([NewPartitions(topic, 3)]))[0]

@@ -84,7 +84,7 @@ class Fleet:
         return (await self.watch.heartbeat(beat)).may_shut_down
 
     async def pass_time(self, seconds: float, *, beating: tuple[int, ...], stuck: tuple[int, ...] = ()) -> None:
-        """Heartbeats also make the watch look at the clock. The data loops of the `stuck` do not turn meanwhile."""
+        """Heartbeats also make the watch read the clock. The data loops of the `stuck` do not turn meanwhile."""
         begin = self.clock.now
         while self.clock.now < begin + seconds:
             self.clock.now += STEP_S
@@ -199,7 +199,7 @@ class Follower:
         self.watch.start()
         for _ in range(10):
             self.clock.now += SUSPICION_S / 5
-            self.watch.process_gone(99)  # makes it look at the clock
+            self.watch.process_gone(99)  # makes it read the clock
             await asyncio.sleep(0.001)
         await self.watch.stop()
 

@@ -12,7 +12,7 @@ from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import ANY_DIRECTORY, Entry, EntryKind, HardState, Member, Snapshot, Voter
 from ottla.raft.core.quorum import Tally, change_problem, committed_index, tally
 from ottla.raft.core.raft import NotLeader, Overloaded, Raft, RaftConfig, Ready, TooLarge
-from ottla.raft.core.role import Role
+from ottla.raft.core.roles import Role
 
 
 def directory(node: int) -> uuid.UUID:
@@ -113,7 +113,7 @@ def replies(raft: Raft) -> list[tuple[int, bool]]:
     return [(each.target, each.granted) for each in sent(raft) if isinstance(each, m.VoteReply)]
 
 
-def test_one_vote_per_term_and_it_is_persisted_before_it_is_told() -> None:
+def test_one_vote_per_term_and_it_is_persisted_before_it_is_sent() -> None:
     raft = make([1])
     raft.step(ask(5, 2), 10.0)
     ready = raft.ready()
@@ -160,7 +160,7 @@ def test_votes_of_strangers_do_not_count() -> None:
     assert raft.role is Role.PRE_CANDIDATE
 
 
-def test_a_leader_of_the_past_is_told() -> None:
+def test_a_leader_of_the_past_learns_of_it() -> None:
     raft = make([1], term=5)
     raft.step(m.Append(member(2), 1, 4, 0, 0, (), 0), 1.0)
     assert sent(raft) == [m.AppendReply(member(1), 2, 5, accepted=False, index=0)]
@@ -283,7 +283,7 @@ def appends_to(raft: Raft, node: int) -> list[m.Append]:
     return [each for each in sent(raft) if isinstance(each, m.Append) and each.target == node]
 
 
-def test_a_member_that_lost_what_it_acknowledged_is_asked_at_heartbeats_only_and_then_sent_it_anew() -> None:
+def test_a_member_that_lost_what_it_acknowledged_is_asked_at_heartbeats_only_and_then_sent_it_again() -> None:
     raft = make([1, 1, 1])
     lead(raft)
     accept(raft, 2, 4)

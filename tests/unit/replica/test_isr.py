@@ -61,17 +61,17 @@ class LeaderViewMachine(RuleBasedStateMachine):
     @rule(seconds=st.floats(0, 15))
     def wait(self, seconds):
         self.now += seconds
-        self.view.look_again(self.now)
+        self.view.refresh(self.now)
 
     @rule(replica=st.integers(1, 3))
     def fence(self, replica):
         self.epochs.pop(replica, None)
-        self.view.look_again(self.now)
+        self.view.refresh(self.now)
 
     @rule(replica=st.integers(1, 3), epoch=st.integers(200, 300))
     def register(self, replica, epoch):
         self.epochs[replica] = epoch
-        self.view.look_again(self.now)
+        self.view.refresh(self.now)
 
     @rule()
     def propose(self):
@@ -193,10 +193,10 @@ def test_a_leader_waits_for_a_follower_that_may_join():
     view.advance(6)
     assert view.high_watermark == 5, "otherwise a busy leader would always be ahead of it"
     assert view.wanted_isr(now=1.0) == {0, 1}
-    assert view.look_again(now=LAG_S + 2.0) and view.high_watermark == 6
+    assert view.refresh(now=LAG_S + 2.0) and view.high_watermark == 6
 
 
-@pytest.mark.parametrize("epochs", [{0: 100}, {0: 100, 1: 555}], ids=["fenced", "registered anew"])
+@pytest.mark.parametrize("epochs", [{0: 100}, {0: 100, 1: 555}], ids=["fenced", "registered again"])
 def test_only_an_active_broker_in_its_present_life_may_join(epochs):
     view = view_of(replicas=(0, 1), isr=(0,), epochs=epochs)
     view.advance(5)

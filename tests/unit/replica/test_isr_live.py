@@ -9,7 +9,7 @@ from ottla.metadata.model.records import partition_change_record
 from support.logs import make_batch
 from support.replica_hosts import SHORT_LAG, HostFleet, assert_equal, run, until
 
-LONG_LAG = {"replica_lag_time_max_ms": "3600000"}  # nothing is found by looking from time to time
+LONG_LAG = {"replica_lag_time_max_ms": "3600000"}  # nothing is found by the periodic check
 
 
 def test_a_follower_that_stays_away_leaves_the_in_sync_set_and_comes_back(tmp_path):
@@ -124,7 +124,7 @@ def test_who_catches_up_while_a_change_is_under_way_joins_right_after_it(tmp_pat
 
 
 def test_a_set_that_was_refused_is_asked_for_again(tmp_path):
-    """Nothing else would make the leader look: the follower has everything and is silent."""
+    """Nothing else would make the leader check: the follower has everything and is silent."""
 
     async def test(fleet: HostFleet) -> None:
         await fleet.join(0, 1)

@@ -44,7 +44,7 @@ def test_the_controller_is_told_until_it_understands_and_others_lead(tmp_path: P
     run(test, tmp_path)
 
 
-def test_a_lost_replica_is_not_begun_anew_while_its_broker_lives_but_after_it_moved_away_and_back(
+def test_a_lost_replica_is_not_created_again_while_its_broker_lives_but_after_it_moved_away_and_back(
     tmp_path: Path,
 ) -> None:
     async def test(fleet: HostFleet) -> None:
@@ -56,15 +56,15 @@ def test_a_lost_replica_is_not_begun_anew_while_its_broker_lives_but_after_it_mo
         host = fleet.brokers[0].host
         assert host.find("orders", 0) is None
         assert host.offline
-        told = sum(isinstance(command, ReplicasLost) for command in fleet.asked)
+        reports = sum(isinstance(command, ReplicasLost) for command in fleet.asked)
         await fleet.elect("orders", 0, 1)
         assert host.find("orders", 0) is None
-        assert sum(isinstance(command, ReplicasLost) for command in fleet.asked) == told == 1
+        assert sum(isinstance(command, ReplicasLost) for command in fleet.asked) == reports == 1
 
     run(test, tmp_path)
 
 
-def test_a_broker_that_registers_anew_tells_it_again(tmp_path: Path) -> None:
+def test_a_broker_that_registers_again_reports_it_again(tmp_path: Path) -> None:
     async def test(fleet: HostFleet) -> None:
         await fleet.join(0, 1)
         await fleet.create("orders", (0, 1))

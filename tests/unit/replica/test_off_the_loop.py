@@ -27,12 +27,12 @@ async def diverged(fleet: HostFleet, partitions: int = 1) -> None:
     await fleet.join(0, 1)
     await fleet.create("orders", *[(0, 1)] * partitions)
     for index in range(partitions):
-        fleet.partition(0, index=index).log.settings = LogSettings(segment_bytes=20_000)
+        fleet.partition(0, index=index).log.configure(LogSettings(segment_bytes=20_000))
         fleet.write(0, 50, index=index)
         await fleet.same(index=index)
     leave_alone(fleet, 0)
     for index in range(partitions):
-        fleet.partition(0, index=index).copies.clear()
+        fleet.partition(0, index=index)._copies.clear()
         fleet.write(0, UNCOMMITTED, index=index)
         assert len(fleet.partition(0, index=index).log.segments) > 2
 
@@ -60,7 +60,7 @@ class HeldPlans:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun, self.go = 0, threading.Event()
-        plan = truncation.plan
+        plan = Log.plan_truncation
 
         def held(log, offset):  # type: ignore[no-untyped-def]
             found = plan(log, offset)
@@ -68,7 +68,7 @@ class HeldPlans:
             assert self.go.wait(20)
             return found
 
-        monkeypatch.setattr(truncation, "plan", held)
+        monkeypatch.setattr(Log, "plan_truncation", held)
 
 
 def test_a_cut_that_a_newer_epoch_overtakes_is_given_up(tmp_path, monkeypatch):
@@ -93,14 +93,14 @@ def test_a_cut_that_a_newer_epoch_overtakes_is_given_up(tmp_path, monkeypatch):
 def test_a_role_changes_only_when_the_files_of_a_cut_are_done(tmp_path, monkeypatch):
     """A leader that appended earlier would write beyond the old end, or lose its records to the cut."""
     settling, go = threading.Event(), threading.Event()
-    settle = truncation.settle
+    truncate_files = truncation.truncate_files
 
-    def held(log, debris):  # type: ignore[no-untyped-def]
+    def held(files):  # type: ignore[no-untyped-def]
         settling.set()
         assert go.wait(20)
-        settle(log, debris)
+        truncate_files(files)
 
-    monkeypatch.setattr(truncation, "settle", held)
+    monkeypatch.setattr(truncation, "truncate_files", held)
 
     async def test(fleet: HostFleet) -> None:
         await diverged(fleet)
@@ -143,7 +143,7 @@ def test_segments_are_deleted_in_a_thread(tmp_path, calls):
         await fleet.create("orders", (0,))
         partition = fleet.partition(0)
         log = partition.log
-        log.settings = LogSettings(segment_bytes=10_000, retention_bytes=20_000, file_delete_delay_ms=0)
+        log.configure(LogSettings(segment_bytes=10_000, retention_bytes=20_000, file_delete_delay_ms=0))
         fleet.write(0, 500)
         log.flush()
         count = len(log.segments)
@@ -156,7 +156,7 @@ def test_segments_are_deleted_in_a_thread(tmp_path, calls):
         calls.end()
         assert calls.elsewhere["replace"] >= 2 and calls.elsewhere["remove"] >= 2
         assert calls.on_loop == {}
-        assert log.doomed == []
+        assert log.take_due_removals(2**63) == []
 
     run(test, tmp_path)
 

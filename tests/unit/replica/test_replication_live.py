@@ -35,7 +35,8 @@ def test_many_partitions_share_the_streams_in_both_directions(tmp_path):
         for index in range(40):
             assert await fleet.same(index=index) == 30
             assert_equal(fleet, 0, 1, index=index)
-        streams = {copy.outgoing for each in (0, 1) for one in fleet.brokers[each].host for copy in one.copies.values()}
+        hosted = [one for each in (0, 1) for one in fleet.brokers[each].host]
+        streams = {copy.outgoing for one in hosted for copy in one._copies.values()}
         assert len(streams) == 2
 
     run(test, tmp_path)
@@ -137,7 +138,7 @@ def test_the_log_start_follows_the_leaders(tmp_path):
     run(test, tmp_path)
 
 
-def test_a_follower_whose_end_the_leader_has_deleted_begins_anew(tmp_path):
+def test_a_follower_whose_end_the_leader_has_deleted_starts_over(tmp_path):
     async def test(fleet: HostFleet) -> None:
         await fleet.join(0, 1)
         await fleet.create("orders", (0, 1), segment_bytes="14000")

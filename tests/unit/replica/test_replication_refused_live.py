@@ -48,7 +48,7 @@ def test_what_does_not_fit_is_refused_on_both_sides_and_nothing_is_cut(tmp_path,
     run(test, tmp_path)
     text = caplog.text
     for reason in ("batches of epoch 7 at 6", "wrong CRC", "batches of epoch 0 at 9", "Unexpected epoch"):
-        assert sum(reason in line for line in text.splitlines()) >= 2, f"{reason} is not told on both sides"
+        assert sum(reason in line for line in text.splitlines()) >= 2, f"{reason} is not logged on both sides"
     assert "is cut" not in text
 
 

@@ -1,4 +1,4 @@
-"""What operators are told of nodes that vote and are not registered as brokers."""
+"""What operators see of nodes that vote and are not registered as brokers."""
 
 import uuid
 

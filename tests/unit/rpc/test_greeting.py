@@ -1,4 +1,4 @@
-"""Who is let in, and what the others are told."""
+"""Who is let in, and what the others are answered."""
 
 import uuid
 
@@ -35,7 +35,7 @@ def test_a_second_stream_of_the_same_process_is_welcome() -> None:
         ({"cluster_id": "theirs"}, 1, {}, ["belongs to cluster theirs", "cluster ours"]),
         ({"member": Member(1, uuid.UUID(int=2))}, 1, {}, ["node id 1 is taken", "b:2", "a:1"]),
         ({}, 1, {2: uuid.UUID(int=99).bytes}, ["node id 2 is taken by a node that is connected"]),
-        ({}, 5, {}, ["looks for node 5, but a:1 is node 1"]),
+        ({}, 5, {}, ["expects node 5, but a:1 is node 1"]),
         ({"versions": (5, 9)}, 1, {}, ["speaks protocol versions 5 to 9", "2 to 4"]),
     ],
     ids=["cluster", "own id", "duplicate", "wrong address", "version"],

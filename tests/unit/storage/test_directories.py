@@ -75,8 +75,7 @@ def names(path: Path) -> list[str]:
 def crash(broker: Broker) -> None:
     """What the end of the process does to its locks."""
     for one in broker.directories.directories:
-        if one.lock:
-            one.lock.close()
+        one.release()
 
 
 async def write_with_checkpoints(logs: LogDirectories) -> Log:
@@ -351,7 +350,7 @@ def test_one_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("current", ["one", "two"])
 def test_of_two_logs_with_one_name_that_of_the_present_topic_stays(tmp_path: Path, current: str) -> None:
-    """The topic was deleted and made anew while this broker was away, and the new log went to the other directory."""
+    """The topic was deleted and created again while this broker was away; the new log went to the other directory."""
     ids = {"one": uuid4(), "two": uuid4()}
 
     async def scenario() -> None:

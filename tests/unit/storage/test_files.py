@@ -51,7 +51,7 @@ def test_forget(tmp_path, handles):
     assert (len(files), open_descriptors(str(tmp_path))) == (0, [])
 
 
-def test_a_missing_file_is_an_error_and_takes_no_room(tmp_path):
+def test_a_missing_file_is_an_error_and_takes_no_place(tmp_path):
     files = FileCache(RealDisk(), 1)
     with pytest.raises(FileNotFoundError):
         files.open(Handle(str(tmp_path / "missing")))

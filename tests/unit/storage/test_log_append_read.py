@@ -66,7 +66,7 @@ def test_a_batch_that_is_too_large_is_refused(tmp_path, settings, code):
     assert log.size_bytes == 0
 
 
-def test_flush_messages_is_told(tmp_path):
+def test_flush_messages_is_reported(tmp_path):
     log = open_log(tmp_path, flush_messages=4)
     assert not log.append(make_batch(3), leader_epoch=0).must_flush
     assert log.append(make_batch(1), leader_epoch=0).must_flush
@@ -167,7 +167,7 @@ def test_a_reader_that_goes_on_does_not_search(tmp_path):
 @pytest.fixture(autouse=True)
 def _segments_may_be_patched(monkeypatch):
     """Slots forbid patching an instance; a subclass without them allows it."""
-    from ottla.storage.log import log as module
+    from ottla.storage.log import segments as module
     from ottla.storage.log.segment import Segment
 
     monkeypatch.setattr(module, "Segment", type("Segment", (Segment,), {}))

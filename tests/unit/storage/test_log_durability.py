@@ -31,7 +31,7 @@ class SyncingDisk(RealDisk):
 
 
 def test_what_a_checkpoint_calls_durable_is_so_also_after_a_cut(tmp_path):
-    """Sealed segments below the recovery point are trusted: one that was written anew must be durable when sealed."""
+    """Sealed segments below the recovery point are trusted: one that was written again must be durable when sealed."""
     disk = SyncingDisk()
     log = open_log(tmp_path, system=system_at(disk=disk), segment_bytes=3 * SIZE)
     fill(log, 9, epoch=1)
@@ -66,7 +66,7 @@ def test_who_was_aborted_is_durable_after_a_clean_stop(tmp_path):
     log = open_log(tmp_path, system=system_at(disk=disk))
     append_verified(log, make_batch(3, producer=(9, 0, 0), transactional=True))
     log.append(make_marker(commit=False), leader_epoch=0, from_client=False)
-    log.flushed_offset, log._folder_changed = log.end_offset, False
+    log._durability.flushed_offset, log._durability._folder_changed = log.end_offset, False
     disk.synced.clear()
     log.close()
     assert f"{0:020d}.txnindex" in disk.synced
@@ -82,7 +82,7 @@ def test_a_clean_stop_waits_for_nothing_where_nothing_was_written(tmp_path):
 
 
 @pytest.mark.parametrize("torn", [(0, 8), (1, SIZE + 5), (2, 3 * SIZE - 1), (2, 5 * SIZE)])
-def test_an_index_that_leads_nowhere_is_made_anew(tmp_path, torn):
+def test_an_index_that_leads_nowhere_is_rebuilt(tmp_path, torn):
     """Brokers of before left it behind at a clean stop without making it durable."""
     log = open_log(tmp_path, index_interval_bytes=1)
     fill(log, 4)
@@ -112,7 +112,7 @@ def test_indexes_of_a_segment_that_is_durable_already_are_so_when_it_is_sealed(t
     assert indexes(0) <= set(disk.synced)
 
 
-def test_indexes_that_are_made_anew_for_a_reader_are_durable(tmp_path):
+def test_indexes_that_are_rebuilt_for_a_reader_are_durable(tmp_path):
     log = open_log(tmp_path, segment_bytes=3 * SIZE, index_interval_bytes=1)
     fill(log, 6)
     log.close()

@@ -110,7 +110,7 @@ def test_a_crash_at_any_byte_leaves_a_prefix(tmp_path_factory, sizes, flush_afte
     if unflushed:
         segment, at, size = damage.draw(st.sampled_from(unflushed))
         kind = damage.draw(st.sampled_from(["cut", "zeros", "flip", "garbage"]))
-        # Neither the first bytes (offset, not in the CRC) nor a cut between batches can be told from sound data.
+        # Neither the first bytes (offset, not in the CRC) nor a cut between batches differs from sound data.
         _damage(segment.path(".log"), at + damage.draw(st.integers(16, size - 1)), kind)
     again = open_log(folder, clean=False, recovery_point=flushed, segment_bytes=1_200, index_interval_bytes=200)
     after = contents(again)
@@ -168,7 +168,7 @@ def test_segments_after_a_damaged_one_are_dropped(tmp_path):
 
 @pytest.mark.parametrize("kind", [".index", ".timeindex"])
 @pytest.mark.parametrize("harm", [os.remove, lambda path: os.truncate(path, 5)])
-def test_a_lost_or_torn_index_is_made_anew(tmp_path, kind, harm):
+def test_a_lost_or_torn_index_is_rebuilt(tmp_path, kind, harm):
     log = open_log(tmp_path, segment_bytes=5 * SIZE, index_interval_bytes=0)
     fill(log, 20)
     before = contents(log)
@@ -212,7 +212,7 @@ def test_leftovers_are_cleared(tmp_path):
     assert len(contents(again)) == 6
 
 
-def test_a_log_that_ends_before_its_start_begins_anew_there(tmp_path):
+def test_a_log_that_ends_before_its_start_starts_over_there(tmp_path):
     log = open_log(tmp_path)
     fill(log, 3)
     log.close()

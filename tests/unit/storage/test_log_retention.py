@@ -42,7 +42,7 @@ def test_by_age_of_the_newest_record(tmp_path):
     assert log.expired_segments(clock.now_ms, log.end_offset) == []
     clock.now_ms = log.segments[1].max_timestamp + DAY_MS + 1
     assert [segment.base_offset for segment in log.expired_segments(clock.now_ms, log.end_offset)] == [0, 9]
-    assert bases(log) == [0, 9, 18, 27], "only told, not done"
+    assert bases(log) == [0, 9, 18, 27], "only listed, not deleted"
     log.delete_expired(clock.now_ms, log.end_offset)
     assert bases(log) == [18, 27]
 
@@ -126,7 +126,7 @@ def test_truncating_beyond_the_end_does_nothing(tmp_path):
     assert log.end_offset == 36
 
 
-def test_truncation_to_before_the_log_begins_anew(tmp_path):
+def test_truncation_to_before_the_log_starts_over(tmp_path):
     log, clock = segmented(tmp_path, retention_bytes=0)
     log.delete_expired(clock.now_ms, 27)
     assert log.start_offset == 27

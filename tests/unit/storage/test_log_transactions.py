@@ -7,7 +7,6 @@ import pytest
 from ottla.errors import Code, KafkaError
 from ottla.storage.log import aborted_index
 from ottla.storage.log.aborted_index import AbortedIndex, AbortedTransaction
-from ottla.storage.log.retention import advance_start
 from ottla.wire.batch import iterate
 from ottla.wire.markers import Marker
 from support.logs import T0, append_verified, end_transaction, fill, make_batch, open_log, read_some
@@ -69,7 +68,7 @@ def test_the_marker_must_be_replicated_too(tmp_path):
     assert [log.stable_below(watermark) for watermark in (0, 1, 2, 3)] == [0, 0, 0, 3]
 
 
-def test_only_transactions_of_the_range_are_told(tmp_path):
+def test_only_transactions_of_the_range_are_given(tmp_path):
     log = open_log(tmp_path)
     for number in range(4):
         write(log, sequence=2 * number)
@@ -139,7 +138,7 @@ def spoil(path, damage):
             file.write(aborted_index.encode([AbortedTransaction(8, 0, 1, 2)]))
 
 
-def test_a_flushed_segment_keeps_its_index_and_only_the_rest_is_made_anew(tmp_path):
+def test_a_flushed_segment_keeps_its_index_and_only_the_rest_is_rebuilt(tmp_path):
     log = open_log(tmp_path, segment_bytes=300)
     for number in range(6):
         write(log, sequence=2 * number)
@@ -209,7 +208,7 @@ def test_a_segment_takes_its_index_along(tmp_path):
         end_transaction(log, commit=False)
     gone = [segment for segment in log.segments if segment.next_offset <= 6]
     assert any(os.path.exists(segment.path(".txnindex")) for segment in gone)
-    advance_start(log, 6)
+    log.advance_start(6)
     log.delete_below_start()
     log.purge(T0 + 1)
     assert not any(os.path.exists(segment.path(".txnindex")) for segment in gone)

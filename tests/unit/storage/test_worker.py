@@ -68,7 +68,7 @@ def test_a_printing_job_does_not_disturb_the_replies() -> None:
     using(scenario)
 
 
-def test_death_fails_its_jobs_and_the_next_job_starts_anew() -> None:
+def test_death_fails_its_jobs_and_the_next_job_starts_another() -> None:
     async def scenario(worker: ProcessWorker) -> None:
         first = await worker.run(os.getpid)
         jobs = [asyncio.ensure_future(worker.run(time.sleep, 20)), asyncio.ensure_future(worker.run(abs, 1))]

@@ -8,9 +8,9 @@ from ottla.wire.reader import Malformed
 def feed(buffer: FrameBuffer, data: bytes, step: int) -> list[bytes]:
     frames = []
     while data:
-        room = buffer.room()
-        count = min(len(room), len(data), step)
-        room[:count] = data[:count]
+        space = buffer.free_space()
+        count = min(len(space), len(data), step)
+        space[:count] = data[:count]
         data = data[count:]
         buffer.received(count)
         frames += [bytes(frame) for frame in buffer.frames()]
@@ -48,8 +48,8 @@ def test_connections_that_share_a_buffer_do_not_mix(pieces: list[tuple[int, byte
 def test_a_frame_that_is_put_back_comes_again(frames: list[bytes], step: int, refusals: int) -> None:
     buffer, data, got = FrameBuffer(frame_bytes_max=10_000), framed(*frames), []
     while data:
-        count = min(len(buffer.room()), len(data), step)
-        buffer.room()[:count] = data[:count]
+        count = min(len(buffer.free_space()), len(data), step)
+        buffer.free_space()[:count] = data[:count]
         data = data[count:]
         buffer.received(count)
         for refused in range(refusals + 1):
@@ -76,7 +76,7 @@ def test_a_length_out_of_bounds_is_refused(size: int) -> None:
 def test_a_claimed_length_allocates_nothing_until_bytes_come() -> None:
     buffer = FrameBuffer(frame_bytes_max=100_000_000)
     feed(buffer, (90_000_000).to_bytes(4, "big") + bytes(1000), 1004)
-    assert len(buffer.room()) < 1_000_000
+    assert len(buffer.free_space()) < 1_000_000
     assert buffer.begun_bytes == 90_000_004
 
 
@@ -85,7 +85,7 @@ def test_an_idle_connection_has_no_buffer_of_its_own() -> None:
     buffer = FrameBuffer(frame_bytes_max=10_000_000, buffers=shared)
     large = bytes(5_000_000)
     assert feed(buffer, framed(large, b"x"), 65536) == [large, b"x"]
-    assert buffer.room() is shared.shared
+    assert buffer.free_space() is shared.shared
 
 
 def test_large_buffers_are_used_again() -> None:
@@ -94,7 +94,7 @@ def test_large_buffers_are_used_again() -> None:
     large = framed(bytes(1_000_000))
     feed(first, large, 65536)
     feed(second, large[:70_000], 70_000)
-    assert len(second.room()) > 900_000, "the first one's, as large as the frame needs"
+    assert len(second.free_space()) > 900_000, "the first one's, as large as the frame needs"
 
 
 def _refuse(key: int, size: int) -> None:
@@ -104,7 +104,7 @@ def _refuse(key: int, size: int) -> None:
 
 @pytest.mark.parametrize("step", [1, 2, 1000])
 def test_a_claim_is_checked_by_its_api_before_it_is_believed(step: int) -> None:
-    """Whoever asks how much to reserve is told nothing until then."""
+    """Whoever asks how much to reserve gets no answer until then."""
     limits = FrameLimits(100, _refuse)
     buffer = FrameBuffer(frame_bytes_max=10_000, buffers=ReceiveBuffers(shared_bytes=64), limits=limits)
     large, small = framed(b"\0\4" + bytes(5000)), framed(b"\0\3" + bytes(98))

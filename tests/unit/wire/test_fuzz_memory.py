@@ -59,7 +59,7 @@ def limit_memory() -> None:
 def fuzz_frames(random: Random) -> None:
     for _ in range(ROUNDS):
         buffer, data = FrameBuffer(frame_bytes_max=100 << 20), garbage(random)
-        buffer.room()[: len(data)] = data
+        buffer.free_space()[: len(data)] = data
         buffer.received(len(data))
         with contextlib.suppress(Malformed):
             list(buffer.frames())

@@ -52,7 +52,7 @@ def register(image: Image, command: RegisterBroker, context: Context) -> Decisio
 
 
 def _found_again(image: Image, command: RegisterBroker) -> list[Record]:
-    """What a failed log dir took is made anew or was repaired; the broker tells if it is lost still."""
+    """What was lost with a failed log dir is created again or was repaired; what is still lost is reported."""
     where = command.log_dirs[0] if len(command.log_dirs) == 1 else DIRECTORY_UNASSIGNED
     return [
         partition_change_record(topic.id, state.index, directories=_replaced(state, command.id, where))

@@ -243,7 +243,7 @@ class AllocateProducerIds(Command[ProducerIdBlock], frozen=True):
 class RegisterBroker(Command[int], frozen=True):
     """Replies the broker's epoch. The broker starts fenced.
 
-    `previous_epoch` is the one its clean-shutdown file tells. If that is not the epoch it was last registered with, it
+    `previous_epoch` is the one in its clean-shutdown file. If that is not the epoch it was last registered with, it
     died uncleanly and may lack records that it had.
     """
 

@@ -45,7 +45,7 @@ def _partition(topic: Topic | None, index: int) -> PartitionState | None:
 
 
 def _refusal(image: Image, broker_id: int, state: PartitionState | None, change: IsrChange) -> Code:
-    """Kafka's checks in Kafka's order: an asker with newer epochs than ours must look for the real controller."""
+    """Kafka's checks in Kafka's order: an asker with newer epochs than ours must ask the real controller."""
     if state is None:
         return Code.unknown_topic_or_partition
     if change.leader_epoch > state.leader_epoch or change.partition_epoch > state.partition_epoch:
@@ -98,7 +98,7 @@ def broker_returned(image: Image, broker_id: int, context: Context) -> list[Reco
 
 
 def eligible_again(image: Image, context: Context) -> list[Record]:
-    """After a change of min.insync.replicas: who is eligible is judged anew, for the image that has the change."""
+    """After a change of min.insync.replicas: who is eligible is decided again, on the image that has the change."""
     return _changes(image, context, concerned=lambda state: bool(state.elr), change=changed, may_lead=image.is_active)
 
 

@@ -38,7 +38,7 @@ class Sessions:
         self._ends.pop(broker, None)
 
     def extend(self, seconds: float) -> None:
-        """The controller itself did not run for so long: what it missed is nobody's silence."""
+        """The controller itself did not run for so long: no broker loses its session for that."""
         self._ends = {broker: end + seconds for broker, end in self._ends.items()}
 
     def expired(self, now: float) -> list[int]:

@@ -147,20 +147,20 @@ def delete(image: Image, command: DeleteTopics, context: Context) -> Decision[li
     occurrences = Counter(command.topics)
     records: list[Record] = []
     outcomes: dict[TopicRef, Outcome[TopicRef]] = {}
-    doomed: set[uuid.UUID] = set()
+    deleted: set[uuid.UUID] = set()
     for ref in command.topics:
         try:
-            topic = _find(image, ref, duplicate=occurrences[ref] > 1, doomed=doomed)
+            topic = _find(image, ref, duplicate=occurrences[ref] > 1, deleted=deleted)
         except KafkaError as error:
             outcomes[ref] = Outcome(ref, error.code, error.message)
         else:
             outcomes[ref] = Outcome(TopicRef(topic.name, topic.id))
-            doomed.add(topic.id)
+            deleted.add(topic.id)
             records.append(remove_topic_record(topic.id))
     return Decision(list(outcomes.values()), records)
 
 
-def _find(image: Image, ref: TopicRef, *, duplicate: bool, doomed: set[uuid.UUID]) -> Topic:
+def _find(image: Image, ref: TopicRef, *, duplicate: bool, deleted: set[uuid.UUID]) -> Topic:
     has_id = ref.id.int != 0
     if (ref.name is not None) == has_id:
         wrong = (
@@ -174,7 +174,7 @@ def _find(image: Image, ref: TopicRef, *, duplicate: bool, doomed: set[uuid.UUID
     topic = image.topics_by_id.get(ref.id) if ref.name is None else image.topics.get(ref.name)
     if topic is None:
         raise KafkaError(Code.unknown_topic_id if has_id else Code.unknown_topic_or_partition)
-    if topic.id in doomed:
+    if topic.id in deleted:
         raise KafkaError(Code.invalid_request, "The provided topic name maps to an ID that was already supplied.")
     return topic
 

@@ -6,17 +6,15 @@ or a damaged log: it raises MetadataError, and the node stops rather than guess.
 
 import uuid
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import Broker, ConfigResource, Listener, PartitionState, ResourceType, Topic
+from ottla.metadata.model.tables import Tables
 from ottla.pb import metadata_pb2 as pb
-
-if TYPE_CHECKING:
-    from ottla.metadata.model.image import Image
 
 __all__ = ["ImageBuilder", "MetadataError"]
 
@@ -26,15 +24,15 @@ class MetadataError(Exception):
 
 
 class ImageBuilder:
-    def __init__(self, image: "Image") -> None:
-        self._image = image
-        self._version, self._epoch = image.version, image.epoch
+    def __init__(self, tables: Tables) -> None:
+        self._before = tables
+        self._version, self._epoch = tables.version, tables.epoch
         self._drafts: dict[str, dict[Any, Any]] = {}
         self._scalars: dict[str, int] = {}
         # Partition lists of topics changed so far: made into topics once, at the end.
         self._open: dict[uuid.UUID, list[PartitionState]] = {}
         self._ids: dict[bytes, uuid.UUID] = {}
-        self._partition_count = image.partition_count
+        self._partition_count = tables.partition_count
         self._created: dict[uuid.UUID, str] = {}
         self._deleted: dict[uuid.UUID, str] = {}
         self._partitions: dict[uuid.UUID, set[int]] = {}
@@ -205,12 +203,12 @@ class ImageBuilder:
 
     def _current(self, name: str) -> Any:
         draft = self._drafts.get(name)
-        return getattr(self._image, name) if draft is None else draft
+        return getattr(self._before, name) if draft is None else draft
 
     def _draft(self, name: str) -> dict[Any, Any]:
         draft = self._drafts.get(name)
         if draft is None:
-            draft = self._drafts[name] = dict(getattr(self._image, name))
+            draft = self._drafts[name] = dict(getattr(self._before, name))
         return draft
 
     def _partitions_of(self, topic_id: uuid.UUID) -> list[PartitionState]:

@@ -2,14 +2,12 @@
 
 import uuid
 from collections.abc import Mapping, Set
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from ottla.metadata.model.state import ConfigResource, Topic
-
-if TYPE_CHECKING:
-    from ottla.metadata.model.image import Image
+from ottla.metadata.model.tables import Tables
 
 __all__ = ["Changes", "compare"]
 
@@ -35,7 +33,7 @@ class Changes(msgspec.Struct, frozen=True):
         return any(getattr(self, name) for name in self.__struct_fields__)
 
 
-def compare(old: "Image", new: "Image") -> Changes:
+def compare(old: Tables, new: Tables) -> Changes:
     """The changes between images that did not follow by `apply`: after a snapshot came from the leader."""
     kept = old.topics_by_id.keys() & new.topics_by_id.keys()
     partitions = {topic.id: _changed(old.topics_by_id.get(topic.id), topic) for topic in new.topics.values()}

@@ -1,19 +1,16 @@
 """An image as bytes: a header and the fewest records that build it again. Pure."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from ottla.metadata.model import records as make
 from ottla.metadata.model.records import Record
+from ottla.metadata.model.tables import Tables
 from ottla.pb import metadata_pb2 as pb
-
-if TYPE_CHECKING:
-    from ottla.metadata.model.image import Image
 
 __all__ = ["decode", "encode"]
 
 
-def encode(image: "Image") -> bytes:
+def encode(image: Tables) -> bytes:
     header = pb.SnapshotHeader(
         version=image.version, epoch=image.epoch, cluster_id=image.cluster_id, features_epoch=image.features_epoch
     )
@@ -25,7 +22,7 @@ def decode(data: bytes) -> tuple[pb.SnapshotHeader, Sequence[Record]]:
     return whole.header, whole.records
 
 
-def _records(image: "Image") -> Iterator[Record]:
+def _records(image: Tables) -> Iterator[Record]:
     for name, level in image.features.items():
         yield make.feature_record(name=name, level=level)
     for broker in image.brokers.values():

@@ -59,7 +59,7 @@ class FeedRelay:
         assert self._handover.data.is_here()
         try:
             self._feed.publish(image, compare(self._feed.image, image) if changes is None else changes)
-            self._handover.pulse.version = image.version
+            self._handover.pulse.has_seen(image.version)
         finally:
             self._handover.control.post(self._published)
 

@@ -1,289 +1,303 @@
 """What a leader does: send entries and snapshots, count answers, commit, step down without a majority. Pure."""
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from ottla.raft.core.config import RaftConfig
+from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import (
     ANY_DIRECTORY,
     Append,
     AppendReply,
+    Entry,
     EntryKind,
     InstallSnapshot,
-    Join,
     Member,
+    Message,
     TimeoutNow,
+    Voters,
     encode_voters,
 )
 from ottla.raft.core.progress import Progress, ProgressState
 from ottla.raft.core.quorum import committed_index, find, is_voter, majority
-from ottla.raft.core.role import Role
 
-if TYPE_CHECKING:
-    from ottla.raft.core.raft import Raft
-
-__all__ = [
-    "become_leader",
-    "broadcast",
-    "commit_what_a_majority_has",
-    "follow_voters",
-    "heir",
-    "on_append_reply",
-    "on_join",
-    "tick",
-]
+__all__ = ["Leadership"]
 
 
-def become_leader(raft: "Raft") -> None:
-    raft.role, raft.leader = Role.LEADER, raft.member.id
-    raft.peers.clear()
-    follow_voters(raft)
-    for node, peer in raft.peers.items():
-        if raft.votes.get(node):
-            peer.heard_at = raft.now
-    raft.heartbeat_deadline = raft.now + raft.config.heartbeat_s
-    raft.quorum_deadline = raft.now + raft.config.silence_s
-    raft.append(EntryKind.LEADER, b"")
-    raft.term_start_index = raft.log.last_index
-    broadcast(raft)
+class Leadership:
+    """One member's lead of one term. Invariant: every other voter has a progress in `peers`; so have its observers.
 
+    `send` takes messages to other members; `on_loss` is called with a member that lost entries which it had
+    acknowledged, and with the last of them.
+    """
 
-def follow_voters(raft: "Raft") -> None:
-    """One progress per voter. Former voters stay as observers, to learn that they are."""
-    for voter in raft.log.voters:
-        if voter.id != raft.member.id and voter.id not in raft.peers:
-            raft.peers[voter.id] = _new_progress(raft, Member(voter.id, voter.directory))
+    def __init__(
+        self,
+        config: RaftConfig,
+        *,
+        term: int,
+        log: RaftLog,
+        send: Callable[[Message], None],
+        on_loss: Callable[[int, int], None],
+        now: float,
+    ) -> None:
+        self.peers: dict[int, Progress] = {}
+        self.term_start_index = log.last_index + 1
+        self._config = config
+        self._member = config.member
+        self._term = term
+        self._log = log
+        self._send = send
+        self._on_loss = on_loss
+        self._heartbeat_deadline = now + config.heartbeat_s
+        self._quorum_deadline = now + config.silence_s
 
+    def begin(self, votes: Mapping[int, bool], now: float) -> None:
+        """Right after the election: those who voted for it have just been heard."""
+        self._follow_voters()
+        for node, peer in self.peers.items():
+            if votes.get(node):
+                peer.heard(now)
+        self._append(EntryKind.LEADER, b"")
+        self._broadcast(now)
 
-def _new_progress(raft: "Raft", member: Member) -> Progress:
-    return Progress(
-        member,
-        next_index=raft.log.last_index + 1,
-        inflight_max=raft.config.inflight_messages_max,
-    )
+    # -- proposals
 
+    def propose(self, batches: Sequence[bytes], now: float) -> None:
+        for data in batches:
+            self._append(EntryKind.DATA, data)
+        self._broadcast(now)
 
-# -- time
+    def change_voters(self, voters: Voters, now: float) -> None:
+        self._append(EntryKind.VOTERS, encode_voters(voters))
+        self._follow_voters()
+        self._broadcast(now)
 
+    def hand_over(self, node_id: int) -> bool:
+        """Ask a voter that has everything to stand for election at once; False when it is not one."""
+        peer = self.peers.get(node_id)
+        if peer is None or not is_voter(self._log.voters, peer.member) or peer.match < self._log.last_index:
+            return False
+        self._send(TimeoutNow(self._member, node_id, self._term))
+        return True
 
-def tick(raft: "Raft") -> None:
-    if raft.now >= raft.quorum_deadline:
-        raft.quorum_deadline = raft.now + raft.config.silence_s
-        if not _hears_a_majority(raft):
-            raft.become_follower(raft.term, None)
-            return
-        _forget_silent_observers(raft)
-    if raft.now >= raft.heartbeat_deadline:
-        raft.heartbeat_deadline = raft.now + raft.config.heartbeat_s
-        for peer in raft.peers.values():
-            _heartbeat(raft, peer)
+    def heir(self) -> Progress | None:
+        """The other voter that has most of the log; of several, the one that was heard last."""
+        others = [peer for peer in self.peers.values() if is_voter(self._log.voters, peer.member)]
+        return max(others, key=lambda peer: (peer.match, peer.heard_at), default=None)
 
+    def _append(self, kind: EntryKind, data: bytes) -> None:
+        self._log.append(Entry(self._log.last_index + 1, self._term, kind, data))
 
-def _hears_a_majority(raft: "Raft") -> bool:
-    since = raft.now - raft.config.silence_s
-    heard = sum(1 for peer in raft.peers.values() if peer.heard_at >= since and is_voter(raft.log.voters, peer.member))
-    return heard + raft.is_voter >= majority(raft.log.voters)
+    def _follow_voters(self) -> None:
+        """One progress per voter. Former voters stay as observers, to learn that they are."""
+        for voter in self._log.voters:
+            if voter.id != self._member.id and voter.id not in self.peers:
+                self.peers[voter.id] = self._new_progress(Member(voter.id, voter.directory))
 
+    def _new_progress(self, member: Member) -> Progress:
+        return Progress(member, next_index=self._log.last_index + 1, inflight_max=self._config.inflight_messages_max)
 
-def _forget_silent_observers(raft: "Raft") -> None:
-    since = raft.now - raft.config.observer_timeout_s
-    silent = [node for node, peer in raft.peers.items() if peer.heard_at < since and not find(raft.log.voters, node)]
-    for node in silent:
-        del raft.peers[node]
+    # -- time
 
+    def deadline(self) -> float:
+        return min(self._heartbeat_deadline, self._quorum_deadline) if self.peers else math.inf
 
-def _heartbeat(raft: "Raft", peer: Progress) -> None:
-    if peer.state is ProgressState.SNAPSHOT:
-        if raft.now - peer.snapshot_sent_at >= raft.config.snapshot_retry_s:
-            peer.restart()
-        else:
-            _send_sign_of_life(raft, peer)
-            return
-    peer.probe_again()
-    if not _send_entries(raft, peer):
-        _send_append(raft, peer, last_index=peer.next - 1)
+    def tick(self, now: float) -> bool:
+        """False when a majority is silent: the leader has to step down."""
+        if now >= self._quorum_deadline:
+            self._quorum_deadline = now + self._config.silence_s
+            if not self._hears_a_majority(now):
+                return False
+            self._forget_silent_observers(now)
+        if now >= self._heartbeat_deadline:
+            self._heartbeat_deadline = now + self._config.heartbeat_s
+            for peer in self.peers.values():
+                self._heartbeat(peer, now)
+        return True
 
+    def _hears_a_majority(self, now: float) -> bool:
+        since, voters = now - self._config.silence_s, self._log.voters
+        heard = sum(1 for peer in self.peers.values() if peer.heard_at >= since and is_voter(voters, peer.member))
+        return heard + self._is_voter >= majority(voters)
 
-def _send_sign_of_life(raft: "Raft", peer: Progress) -> None:
-    """Fits any log: it only says who leads."""
-    raft.send(Append(raft.member, peer.member.id, raft.term, 0, 0, (), 0))
+    @property
+    def _is_voter(self) -> bool:
+        return is_voter(self._log.voters, self._member)
 
+    def _forget_silent_observers(self, now: float) -> None:
+        since, voters = now - self._config.observer_timeout_s, self._log.voters
+        silent = [node for node, peer in self.peers.items() if peer.heard_at < since and not find(voters, node)]
+        for node in silent:
+            del self.peers[node]
 
-# -- sending
-
-
-def broadcast(raft: "Raft") -> None:
-    for peer in raft.peers.values():
-        _send_entries(raft, peer)
-
-
-def _send_entries(raft: "Raft", peer: Progress) -> bool:
-    """As many messages as the member may have in flight; whether there was one."""
-    sent = False
-    while peer.may_send and peer.next <= raft.log.last_index:
-        sent = True
-        if not _send_append(raft, peer, last_index=raft.log.last_index):
-            break
-    return sent
-
-
-def _tell(raft: "Raft", peer: Progress) -> None:
-    """Entries, or at least that entries the member has are committed now."""
-    if not _send_entries(raft, peer) and peer.may_send and peer.commit_sent < min(raft.log.commit, peer.match):
-        _send_append(raft, peer, last_index=peer.next - 1)
-
-
-def _send_append(raft: "Raft", peer: Progress, *, last_index: int) -> bool:
-    log, previous = raft.log, peer.next - 1
-    previous_term = log.term_at(previous)
-    if previous_term is None:
-        _send_snapshot_if_alive(raft, peer)
-        return False
-    entries = log.slice(
-        start=peer.next,
-        stop=last_index,
-        entries_max=raft.config.entries_per_message_max,
-        bytes_max=raft.config.bytes_per_message_max,
-    )
-    raft.send(Append(raft.member, peer.member.id, raft.term, previous, previous_term, entries, log.commit))
-    peer.sent(previous + len(entries))
-    peer.commit_sent = min(log.commit, previous + len(entries))
-    return True
-
-
-def _send_snapshot_if_alive(raft: "Raft", peer: Progress) -> None:
-    """Snapshots are large: a member that does not answer gets a word first."""
-    if _is_silent(raft, peer):
-        _send_sign_of_life(raft, peer)
-        peer.sent(peer.next - 1)
-        return
-    snapshot = raft.log.snapshot
-    raft.send(InstallSnapshot(raft.member, peer.member.id, raft.term, snapshot))
-    peer.sent_snapshot(snapshot.index, raft.now)
-
-
-def _is_silent(raft: "Raft", peer: Progress) -> bool:
-    return raft.now - peer.heard_at >= raft.config.silence_s
-
-
-# -- answers
-
-
-def on_append_reply(raft: "Raft", message: AppendReply) -> None:
-    peer = _peer_of(raft, message.source)
-    if peer is None:
-        return
-    if peer.state is ProgressState.SNAPSHOT and _is_silent(raft, peer):
-        # It was away, and the snapshot went nowhere.
-        peer.restart()
-    peer.heard_at = raft.now
-    if message.accepted:
-        _on_accepted(raft, peer, message)
-        return
-    resume_after, _ = raft.log.last_at_most(message.hint_index, message.hint_term)
-    known = peer.forgot
-    if peer.refused(message.index, resume_after):
-        if peer.forgot > known:
-            raft.forgetful[peer.member.id] = peer.forgot
-        _send_append(raft, peer, last_index=raft.log.last_index)
-
-
-def _on_accepted(raft: "Raft", peer: Progress, message: AppendReply) -> None:
-    is_news = peer.accepted(message.index)
-    if peer.match >= raft.log.commit:
-        peer.caught_up_at = raft.now
-    if is_news and is_voter(raft.log.voters, peer.member):
-        commit_what_a_majority_has(raft)
-    _tell(raft, peer)
-
-
-def _peer_of(raft: "Raft", source: Member) -> Progress | None:
-    """None for a stranger. A node that came back with another directory starts from nothing."""
-    peer = raft.peers.get(source.id)
-    if peer is None or peer.member == source:
-        return peer
-    if peer.member.directory == ANY_DIRECTORY:
-        peer.member = source
-    else:
-        peer = raft.peers[source.id] = _new_progress(raft, source)
-    return peer
-
-
-def on_join(raft: "Raft", message: Join) -> None:
-    welcome(raft, message.source)
-
-
-def welcome(raft: "Raft", member: Member) -> None:
-    """Begin, or go on, to send the log to a member that hears no leader."""
-    if member.id == raft.member.id:
-        return
-    if member.id not in raft.peers:
-        if len(raft.peers) >= raft.config.observers_max:
-            return
-        raft.peers[member.id] = _new_progress(raft, member)
-    peer = _peer_of(raft, member)
-    assert peer is not None
-    if not is_voter(raft.log.voters, member):
-        # A voter that does not hear us is no support, so only observers count as heard.
-        peer.heard_at = raft.now
-    if peer.state is not ProgressState.SNAPSHOT:
+    def _heartbeat(self, peer: Progress, now: float) -> None:
+        if peer.state is ProgressState.SNAPSHOT:
+            if now - peer.snapshot_sent_at >= self._config.snapshot_retry_s:
+                peer.restart()
+            else:
+                self._send_sign_of_life(peer)
+                return
         peer.probe_again()
-        _send_append(raft, peer, last_index=raft.log.last_index)
+        if not self._send_entries(peer, now):
+            self._send_append(peer, now, last_index=peer.next - 1)
 
+    def _send_sign_of_life(self, peer: Progress) -> None:
+        """Fits any log: it only says who leads."""
+        self._send(Append(self._member, peer.member.id, self._term, 0, 0, (), 0))
 
-# -- commit
+    # -- sending
 
+    def _broadcast(self, now: float) -> None:
+        for peer in self.peers.values():
+            self._send_entries(peer, now)
 
-def commit_what_a_majority_has(raft: "Raft") -> None:
-    """Only entries of the own term are counted; older ones are committed along with them (Raft, 5.4.2)."""
-    index = committed_index(raft.log.voters, _matches(raft))
-    if index <= raft.log.commit or raft.log.term_at(index) != raft.term:
-        return
-    raft.log.commit = index
-    for peer in raft.peers.values():
-        _tell(raft, peer)
-    if raft.log.voters_index <= raft.log.commit:
-        if not raft.is_voter:
-            _abdicate(raft)
+    def _send_entries(self, peer: Progress, now: float) -> bool:
+        """As many messages as the member may have in flight; whether there was one."""
+        sent = False
+        while peer.may_send and peer.next <= self._log.last_index:
+            sent = True
+            if not self._send_append(peer, now, last_index=self._log.last_index):
+                break
+        return sent
+
+    def _send_news(self, peer: Progress, now: float) -> None:
+        """Entries, or at least that entries the member has are committed now."""
+        if self._send_entries(peer, now) or not peer.may_send:
+            return
+        if peer.commit_sent < min(self._log.commit, peer.match):
+            self._send_append(peer, now, last_index=peer.next - 1)
+
+    def _send_append(self, peer: Progress, now: float, *, last_index: int) -> bool:
+        log, previous = self._log, peer.next - 1
+        previous_term = log.term_at(previous)
+        if previous_term is None:
+            self._send_snapshot_if_alive(peer, now)
+            return False
+        entries = log.slice(
+            start=peer.next,
+            stop=last_index,
+            entries_max=self._config.entries_per_message_max,
+            bytes_max=self._config.bytes_per_message_max,
+        )
+        self._send(Append(self._member, peer.member.id, self._term, previous, previous_term, entries, log.commit))
+        peer.sent(previous + len(entries))
+        peer.sent_commit(min(log.commit, previous + len(entries)))
+        return True
+
+    def _send_snapshot_if_alive(self, peer: Progress, now: float) -> None:
+        """Snapshots are large: a member that does not answer gets an empty message first."""
+        if self._is_silent(peer, now):
+            self._send_sign_of_life(peer)
+            peer.sent(peer.next - 1)
+            return
+        snapshot = self._log.snapshot
+        self._send(InstallSnapshot(self._member, peer.member.id, self._term, snapshot))
+        peer.sent_snapshot(snapshot.index, now)
+
+    def _is_silent(self, peer: Progress, now: float) -> bool:
+        return now - peer.heard_at >= self._config.silence_s
+
+    # -- answers. False: the leader has removed itself from the voters, and has to step down
+
+    def on_append_reply(self, message: AppendReply, now: float) -> bool:
+        peer = self._peer_of(message.source)
+        if peer is None:
+            return True
+        if peer.state is ProgressState.SNAPSHOT and self._is_silent(peer, now):
+            # It was away, and the snapshot went nowhere.
+            peer.restart()
+        peer.heard(now)
+        if message.accepted:
+            return self._on_accepted(peer, message, now)
+        resume_after, _ = self._log.last_at_most(message.hint_index, message.hint_term)
+        known = peer.forgot
+        if peer.refused(message.index, resume_after):
+            if peer.forgot > known:
+                self._on_loss(peer.member.id, peer.forgot)
+            self._send_append(peer, now, last_index=self._log.last_index)
+        return True
+
+    def _on_accepted(self, peer: Progress, message: AppendReply, now: float) -> bool:
+        is_news = peer.accepted(message.index)
+        if peer.match >= self._log.commit:
+            peer.caught_up(now)
+        stays = not is_news or not is_voter(self._log.voters, peer.member) or self.commit(now)
+        self._send_news(peer, now)
+        return stays
+
+    def _peer_of(self, source: Member) -> Progress | None:
+        """None for a stranger. A node that came back with another directory starts from nothing."""
+        peer = self.peers.get(source.id)
+        if peer is None or peer.member == source:
+            return peer
+        if peer.member.directory == ANY_DIRECTORY:
+            peer.is_now_known_as(source)
         else:
-            _name_directories(raft)
+            peer = self.peers[source.id] = self._new_progress(source)
+        return peer
 
+    def welcome(self, member: Member, now: float) -> None:
+        """Begin, or go on, to send the log to a member that hears no leader."""
+        if member.id == self._member.id:
+            return
+        if member.id not in self.peers:
+            if len(self.peers) >= self._config.observers_max:
+                return
+            self.peers[member.id] = self._new_progress(member)
+        peer = self._peer_of(member)
+        assert peer is not None
+        if not is_voter(self._log.voters, member):
+            # A voter that does not hear us is no support, so only observers count as heard.
+            peer.heard(now)
+        if peer.state is not ProgressState.SNAPSHOT:
+            peer.probe_again()
+            self._send_append(peer, now, last_index=self._log.last_index)
 
-def _abdicate(raft: "Raft") -> None:
-    """Removed from the voters: one of those who stay stands for election at once."""
-    if (successor := heir(raft)) is not None:
-        raft.send(TimeoutNow(raft.member, successor.member.id, raft.term))
-    raft.become_follower(raft.term, None)
-    # Nobody comes to an observer unless asked. By then there is somebody to ask.
-    raft.election_deadline = raft.now + raft.config.heartbeat_s
+    # -- commit
 
+    def commit(self, now: float) -> bool:
+        """What a majority has. Only entries of the own term are counted; older ones are committed along with them
+        (Raft, 5.4.2). False as above."""
+        index = committed_index(self._log.voters, self._matches())
+        if index <= self._log.commit or self._log.term_at(index) != self._term:
+            return True
+        self._log.commit_to(index)
+        for peer in self.peers.values():
+            self._send_news(peer, now)
+        if self._log.voters_index <= self._log.commit:
+            if not self._is_voter:
+                self._name_successor()
+                return False
+            self._name_directories(now)
+        return True
 
-def heir(raft: "Raft") -> Progress | None:
-    """The other voter that has most of the log; of several, the one that was heard last."""
-    others = [peer for peer in raft.peers.values() if is_voter(raft.log.voters, peer.member)]
-    return max(others, key=lambda peer: (peer.match, peer.heard_at), default=None)
+    def _matches(self) -> dict[int, int]:
+        voters = self._log.voters
+        matches = {node: peer.match for node, peer in self.peers.items() if is_voter(voters, peer.member)}
+        if self._is_voter:
+            matches[self._member.id] = self._log.stable
+        return matches
 
+    def _name_successor(self) -> None:
+        """One of those who stay stands for election at once."""
+        if (successor := self.heir()) is not None:
+            self._send(TimeoutNow(self._member, successor.member.id, self._term))
 
-def _matches(raft: "Raft") -> dict[int, int]:
-    voters = raft.log.voters
-    matches = {node: peer.match for node, peer in raft.peers.items() if is_voter(voters, peer.member)}
-    if raft.is_voter:
-        matches[raft.member.id] = raft.log.stable
-    return matches
-
-
-def _name_directories(raft: "Raft") -> None:
-    """Seed voters are known by node id alone; once their directories are known, the log says so."""
-    if not raft.is_established:
-        return
-    known = {node: peer.member.directory for node, peer in raft.peers.items()}
-    known[raft.member.id] = raft.member.directory
-    named = tuple(
-        msgspec.structs.replace(voter, directory=known.get(voter.id, ANY_DIRECTORY))
-        if voter.directory == ANY_DIRECTORY
-        else voter
-        for voter in raft.log.voters
-    )
-    if named != raft.log.voters:
-        raft.append(EntryKind.VOTERS, encode_voters(named))
-        broadcast(raft)
+    def _name_directories(self, now: float) -> None:
+        """Seed voters are known by node id alone; once their directories are known, the log says so."""
+        if self._log.commit < self.term_start_index:
+            return
+        known = {node: peer.member.directory for node, peer in self.peers.items()}
+        known[self._member.id] = self._member.directory
+        named = tuple(
+            msgspec.structs.replace(voter, directory=known.get(voter.id, ANY_DIRECTORY))
+            if voter.directory == ANY_DIRECTORY
+            else voter
+            for voter in self._log.voters
+        )
+        if named != self._log.voters:
+            self._append(EntryKind.VOTERS, encode_voters(named))
+            self._broadcast(now)

@@ -19,6 +19,7 @@ class RaftLog:
     def __init__(self, *, snapshot: Snapshot, offset: int, offset_term: int, entries: Sequence[Entry] = ()) -> None:
         """As read from disk: everything is stable, and what the snapshot holds is committed."""
         self.snapshot = snapshot
+        self.unstable_snapshot: Snapshot | None = None  # a leader's, which is not on disk yet
         self.offset, self._offset_term = offset, offset_term
         self._entries = list(entries)
         self.stable = self.last_index
@@ -97,6 +98,10 @@ class RaftLog:
         if index > self.stable and self.term_at(index) == term:
             self.stable = index
 
+    def commit_to(self, index: int) -> None:
+        """Everything up to `index` is committed; what was known to be so before stays so."""
+        self.commit = max(self.commit, index)
+
     def is_up_to_date(self, *, last_index: int, last_term: int) -> bool:
         """Whether a candidate with such a log has at least all that ours has."""
         return (last_term, last_index) >= (self.last_term, self.last_index)
@@ -121,11 +126,16 @@ class RaftLog:
 
     def restore(self, snapshot: Snapshot) -> None:
         """A leader's snapshot replaces everything."""
-        self.snapshot = snapshot
+        self.snapshot = self.unstable_snapshot = snapshot
         self.offset, self._offset_term = snapshot.index, snapshot.term
         self._entries.clear()
         self.stable = self.commit = snapshot.index
         self._voters = [(snapshot.index, snapshot.voters)]
+
+    def snapshot_stable(self, snapshot: Snapshot) -> None:
+        """It is on disk now; a newer one may have come meanwhile."""
+        if self.unstable_snapshot is snapshot:
+            self.unstable_snapshot = None
 
     def voters_at(self, index: int) -> Voters:
         return next(voters for since, voters in reversed(self._voters) if since <= index)

@@ -70,6 +70,21 @@ class Progress:
             self.next = last_index + 1
             self._inflight.append(last_index)
 
+    def sent_commit(self, index: int) -> None:
+        """The last message said that everything up to `index` is committed."""
+        self.commit_sent = index
+
+    def heard(self, now: float) -> None:
+        self.heard_at = now
+
+    def caught_up(self, now: float) -> None:
+        """It had all that was committed."""
+        self.caught_up_at = now
+
+    def is_now_known_as(self, member: Member) -> None:
+        """A seed voter has shown its directory."""
+        self.member = member
+
     def sent_snapshot(self, index: int, now: float) -> None:
         self.state = ProgressState.SNAPSHOT
         self.snapshot_index, self.snapshot_sent_at = index, now
@@ -103,7 +118,7 @@ class Progress:
         return True
 
     def _lacks_what_it_acknowledged(self, resume_after: int) -> bool:
-        """Found out at the pace of heartbeats, never at once: else the two would talk without pause."""
+        """Concluded at the pace of heartbeats, never at once: else the two would exchange messages without pause."""
         if self._doubts < DOUBTS_MAX:
             self._doubts += 1
             return False

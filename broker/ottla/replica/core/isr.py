@@ -34,9 +34,9 @@ class FollowerView:
         self._mark_offset = 0
         self._mark_at = NEVER
 
-    def note(self, *, end: int, start: int, leader_end: int, now: float) -> None:
+    def note(self, *, end: int, start: int, broker_epoch: int, leader_end: int, now: float) -> None:
         """It had caught up at the moment when the leader's end was what the follower's is now."""
-        self.end, self.start = end, start
+        self.end, self.start, self.broker_epoch = end, start, broker_epoch
         if end >= leader_end:
             self.caught_up_at = now
         elif end < self._mark_offset:
@@ -77,7 +77,7 @@ class LeaderView:
         self.isr = frozenset(isr)
         self.pending: frozenset[int] | None = None
         self._set_replicas(replicas, now=now)
-        self.look_again(now)
+        self.refresh(now)
 
     def _set_replicas(self, replicas: Iterable[int], *, now: float) -> None:
         """Followers that stay keep what is known of them; a new member of the in-sync set counts as caught up now."""
@@ -87,6 +87,10 @@ class LeaderView:
             for each in sorted(replicas)
             if each != self._node_id
         }
+
+    def require_isr_size(self, isr_size_min: int) -> None:
+        """The topic's min.insync.replicas changed."""
+        self.isr_size_min = isr_size_min
 
     @property
     def enough_in_sync(self) -> bool:
@@ -143,8 +147,7 @@ class LeaderView:
         follower = self._followers.get(replica)
         if follower is None:
             return False
-        follower.note(end=end, start=start, leader_end=self._end, now=now)
-        follower.broker_epoch = broker_epoch
+        follower.note(end=end, start=start, broker_epoch=broker_epoch, leader_end=self._end, now=now)
         if replica not in self.maximal:
             self._recount(now)
         return self._raise()
@@ -200,14 +203,14 @@ class LeaderView:
         """Another state was committed; True when that moved the high watermark."""
         self.isr, self.pending = frozenset(isr), None
         self._set_replicas(replicas, now=now)
-        return self.look_again(now)
+        return self.refresh(now)
 
     def withdraw(self, *, now: float) -> bool:
         """The controller will not make the change; True when that moved the high watermark."""
         self.pending = None
-        return self.look_again(now)
+        return self.refresh(now)
 
-    def look_again(self, now: float) -> bool:
+    def refresh(self, now: float) -> bool:
         """Time passed, or brokers came and went; True when that moved the high watermark."""
         self._recount(now)
         return self._raise()

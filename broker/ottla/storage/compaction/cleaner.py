@@ -6,6 +6,7 @@ dir's failure.
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ottla.storage.compaction import rewriting as compaction
 from ottla.storage.compaction.rewriting import Cleaning
@@ -117,10 +118,10 @@ class Cleaner:
         return reached
 
     async def _settle_epochs(self, log: Log) -> None:
-        """Make durable what the records tell that cleaning removes: where leader epochs begin.
+        """Make durable where leader epochs begin: the records that show it are removed by the cleaning.
 
         After a crash, epochs are read from the batches beyond the recovery point. An epoch of which no batch is left
-        would be forgotten, and a follower with a record that was never committed would not be told to cut it off.
+        would be forgotten, and a follower with a record that was never committed would not be asked to cut it off.
         """
         await finished(self._system.threads.run(log.flush_sealed))
         await self._directories.write_recovery_points(log)
@@ -134,12 +135,13 @@ class Cleaner:
         async with log.changing:
             if not self._is_unchanged(log, old, cleaning):
                 return False
-            new = await finished(self._system.threads.run(replace.exchange, log, old, old[0].base_offset))
-            replace.take_over(log, old, new)
+            exchange = partial(replace.exchange, old, old[0].base_offset, created_ms=self._system.clock.wall_ms())
+            new = await finished(self._system.threads.run(exchange))
+            log.replaced(old, new)
         return True
 
     def _is_unchanged(self, log: Log, old: Sequence[Segment], cleaning: Cleaning) -> bool:
-        """False when retention, deletion or truncation was faster; the next start removes what was made in vain."""
+        """False when retention, deletion or truncation was faster; the next start removes what was rewritten."""
         sizes = dict(cleaning.segments)
         return (
             self._directories.logs.get(self._directories.key_of(log)) is log
@@ -199,6 +201,6 @@ def _is_of_a_gone_segment(error: Exception, log: Log) -> bool:
 
 
 def _drop(log: Log, base_offset: int) -> None:
-    """The files that a rewriting made in vain."""
+    """The files of a rewriting that changed nothing."""
     for kind in FILE_KINDS:
         log.disk.remove(f"{log.folder}/{names.name(base_offset, kind)}{names.CLEANED}")

@@ -96,7 +96,7 @@ class BatchFilter:
         return stay
 
     def _rewritten(self, batch: Batch, records: bytes, stay: list[Span], *, wants_horizon: bool) -> bytes:
-        if not crc_matches(batch):  # a new CRC must not vouch for rotten bytes
+        if not crc_matches(batch):  # a new CRC must not vouch for corrupt bytes
             raise KafkaError(Code.corrupt_message, f"the batch at offset {batch.base_offset} has a wrong CRC")
         if wants_horizon:
             horizon_ms = self.now_ms + self.delete_retention_ms

@@ -1,4 +1,4 @@
-"""File names inside a partition's folder: 20 digits of the first offset, then what it is. PURE."""
+"""File names inside a partition's folder: 20 digits of the first offset, then what it is. Pure."""
 
 __all__ = ["CLEANED", "DELETED", "INDEX", "LOG", "SNAPSHOT", "SWAP", "TIME_INDEX", "TXN_INDEX", "name", "offset_of"]
 

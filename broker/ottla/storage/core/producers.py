@@ -1,10 +1,11 @@
-"""What a partition knows of its idempotent and transactional producers. PURE.
+"""What a partition knows of its idempotent and transactional producers. Pure.
 
 A batch is first checked (`check`), then written, then taken note of (`update`), so that a failed write leaves no
 trace here. Batches that were checked before, on the leader or before a restart, are only taken note of.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,13 +57,22 @@ class Producer:
 
     __slots__ = ("coordinator_epoch", "epoch", "id", "last_timestamp", "transaction_start", "written")
 
-    def __init__(self, producer_id: int, *, epoch: int = NONE, coordinator_epoch: int = NONE) -> None:
+    def __init__(
+        self,
+        producer_id: int,
+        *,
+        epoch: int = NONE,
+        coordinator_epoch: int = NONE,
+        last_timestamp: int = NONE,
+        transaction_start: int = NONE,
+        written: Iterable[Written] = (),
+    ) -> None:
         self.id = producer_id
         self.epoch = epoch
         self.coordinator_epoch = coordinator_epoch
-        self.last_timestamp = NONE
-        self.transaction_start = NONE
-        self.written: deque[Written] = deque(maxlen=WRITTEN_MAX)
+        self.last_timestamp = last_timestamp
+        self.transaction_start = transaction_start
+        self.written: deque[Written] = deque(written, maxlen=WRITTEN_MAX)
 
     @property
     def last_sequence(self) -> int:
@@ -229,6 +239,10 @@ class Producers:
             if producer.transaction_start < 0 and now_ms - producer.last_timestamp >= expiry_ms:
                 del self.by_id[producer.id]
         self.verifications.expire(now_ms, expiry_ms)
+
+    def advance_to(self, end_offset: int) -> None:
+        """The log now ends here, with nothing in between that concerns producers."""
+        self.end_offset = end_offset
 
     def reset(self, producers: list[Producer], *, end_offset: int) -> None:
         """Start from these, as they were at `end_offset`."""

@@ -1,4 +1,4 @@
-"""What a log is told by its topic's configuration, typed. PURE."""
+"""The settings of a log, typed, from its topic's configuration. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

@@ -1,4 +1,4 @@
-"""Transactional batches whose transaction is being asked for at the coordinator (KIP-890). PURE.
+"""Transactional batches whose transaction is being asked for at the coordinator (KIP-890). Pure.
 
 The first batch of a transaction in a partition may be appended only if the coordinator knows the transaction and the
 partition in it. While it is asked, the transaction may end: then the batch must not get in behind the marker, where

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ottla.errors import Code, KafkaError
-from ottla.storage.core.folder_names import DELETE, TopicPartition, folder_name, marked
+from ottla.errors import Code, KafkaError, Refusal
+from ottla.storage.core.folder_names import DELETE, STRAY, TopicPartition, folder_name, marked
+from ottla.storage.core.removals import Removals
 from ottla.storage.core.settings import LogSettings
-from ottla.storage.directories import directory, loading, meta
-from ottla.storage.directories.directory import SLICES, LogDirectory
+from ottla.storage.directories import meta
+from ottla.storage.directories.directory import NO_EPOCH, SLICES, LogDirectory, close_logs
 from ottla.storage.directories.files import FileCache
+from ottla.storage.directories.loading import Opened, open_logs
 from ottla.storage.log.log import Log
 from ottla.system import System
 
@@ -45,7 +47,7 @@ NOTHING: Mapping[TopicPartition, uuid.UUID] = MappingProxyType({})
 class LogDirectories:
     """Invariant: `logs` holds exactly the logs of the directories that are online.
 
-    `on_failure` learns which partitions went offline with a directory; `on_all_failed`, that none is left.
+    `on_failure` is called with the partitions that went offline with a directory; `on_all_failed` when none is left.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class LogDirectories:
         self._on_failure = on_failure
         self._on_all_failed = on_all_failed
         self._creating: set[TopicPartition] = set()
-        self.doomed: list[tuple[int, str]] = []  # (when to remove it, folder)
+        self._removals = Removals()  # folders of deleted logs
 
     @property
     def cluster_id(self) -> str | None:
@@ -83,7 +85,7 @@ class LogDirectories:
         """Format the directories that are not yet. Blocking."""
         for one in self.online:
             with self.containing(one):
-                directory.identify(self.system, one, cluster_id=cluster_id, node_id=node_id)
+                one.identify(cluster_id=cluster_id, node_id=node_id)
 
     async def open_all(
         self, settings_of: Callable[[str], LogSettings], expected: Mapping[TopicPartition, uuid.UUID] = NOTHING
@@ -92,11 +94,62 @@ class LogDirectories:
 
         `expected` are the topics' ids: which of two logs with one name is the present topic's.
         """
-        await loading.open_all(self, settings_of, expected)
+        for found in await asyncio.gather(*(self._open_directory(one, settings_of) for one in self.online)):
+            for opened in found:
+                self._admit(opened, expected.get(opened.key))
+
+    async def _open_directory(self, one: LogDirectory, settings_of: Callable[[str], LogSettings]) -> list[Opened]:
+        found: list[Opened] = []
+        with self.containing(one):
+            contents = await self.system.threads.run(one.survey)
+            self._removals.add(contents.deleted, due_ms=0)
+            found = await open_logs(one, contents, self.system.threads, self.files, settings_of)
+        return found if one.error is None else []
+
+    def _admit(self, opened: Opened, expected: uuid.UUID | None) -> None:
+        """Of two logs with one name, one may be of a topic that was deleted while this broker was away."""
+        key, rival = opened.key, self.logs.get(opened.key)
+        if rival is not None:
+            if opened.topic_id == self.topic_ids.get(key):
+                raise Refusal(f"{rival.folder} and {opened.log.folder} hold the same partition; remove one")
+            if opened.topic_id != expected:
+                self._set_aside_rival(opened)
+                return
+            with self.containing(self.directory_of(rival)):
+                self._set_aside(key, rival)
+        self.logs[key] = opened.log
+        self.topic_ids[key] = opened.topic_id
+        if opened.high_watermark is not None:
+            self.high_watermarks[key] = opened.high_watermark
+        if opened.cleaned is not None:
+            self.cleaned[key] = opened.cleaned
+
+    def _set_aside_rival(self, opened: Opened) -> None:
+        """One that never was among the broker's logs."""
+        one, log = opened.directory, opened.log
+        with self.containing(one):
+            path = f"{one.path}/{marked(*opened.key, self.system.new_uuid(), STRAY)}"
+            log.close(clean=False)
+            _warn(log, path)
+            log.move_to(path)
+            one.remove(opened.key)
+
+    def _set_aside(self, key: TopicPartition, log: Log) -> None:
+        _warn(log, self._move_away(key, log, STRAY))
 
     def reconcile(self, expected: Mapping[TopicPartition, uuid.UUID]) -> list[TopicPartition]:
         """Set aside every log that is not of the topic that is expected there; the ones set aside. Blocking."""
-        return loading.reconcile(self, expected)
+        aside: list[TopicPartition] = []
+        for key, log in list(self.logs.items()):
+            with self.containing(self.directory_of(log)):
+                # Without its file a folder may be of an older topic of that name: only an empty one is taken over.
+                if self.topic_ids.get(key) is None and key in expected and log.end_offset == 0:
+                    meta.write_topic_id(self.disk, log.folder, expected[key])
+                    self.topic_ids[key] = expected[key]
+                elif self.topic_ids.get(key) != expected.get(key) or key not in expected:
+                    self._set_aside(key, log)
+                    aside.append(key)
+        return aside
 
     # Logs come and go
 
@@ -108,28 +161,26 @@ class LogDirectories:
         assert key not in self._creating, f"{key} is being made twice"
         if not self.online:
             raise KafkaError(Code.kafka_storage_error, "every log dir is offline")
-        one = min(self.online, key=lambda candidate: len(candidate.logs) + candidate.reserved)
-        one.reserved += 1
+        one = min(self.online, key=lambda candidate: candidate.load)
         self._creating.add(key)
         try:
-            log = await self.system.threads.run(self._create, one, key, topic_id, settings)
+            with one.reserved():
+                log = await self.system.threads.run(self._create, one, key, topic_id, settings)
         except OSError as error:
             self.fail(one, error)
             raise KafkaError(Code.kafka_storage_error, f"log dir {one.path} failed: {error}") from error
         finally:
-            one.reserved -= 1
             self._creating.discard(key)
         if one.error is not None:
             raise KafkaError(Code.kafka_storage_error, f"log dir {one.path} failed: {one.error}")
-        self.logs[key] = one.logs[key] = log
+        self.logs[key] = log
         self.topic_ids[key] = topic_id
+        one.add(key, log)
         return log
 
     def _create(self, one: LogDirectory, key: TopicPartition, topic_id: uuid.UUID, settings: LogSettings) -> Log:
         folder = f"{one.path}/{folder_name(*key)}"
-        if key in one.stale:
-            directory.forget_offsets(self.system, one, key)
-            one.stale.discard(key)
+        one.forget_offsets(key)
         self.disk.make_folder(folder)
         meta.write_topic_id(self.disk, folder, topic_id)
         self.disk.sync_folder(one.path)
@@ -139,11 +190,10 @@ class LogDirectories:
         """Gone at once for everybody; its files are removed by `purge` after file.delete.delay.ms."""
         key = self.key_of(log)
         with self.containing(self.directory_of(log)):
-            path = self.move_away(key, log, DELETE)
-            due_ms = self.system.clock.wall_ms() + log.settings.file_delete_delay_ms
-            self.doomed.append((due_ms, path))
+            path = self._move_away(key, log, DELETE)
+            self._removals.add([path], due_ms=self.system.clock.wall_ms() + log.settings.file_delete_delay_ms)
 
-    def move_away(self, key: TopicPartition, log: Log, suffix: str) -> str:
+    def _move_away(self, key: TopicPartition, log: Log, suffix: str) -> str:
         one = self.directory_of(log)
         path = f"{one.path}/{marked(*key, self.system.new_uuid(), suffix)}"
         log.close(clean=False)
@@ -152,17 +202,13 @@ class LogDirectories:
         return path
 
     def _forget(self, key: TopicPartition) -> None:
-        one = self.directory_of(self.logs.pop(key))
-        one.logs.pop(key)
-        one.stale.add(key)
+        self.directory_of(self.logs.pop(key)).remove(key)
         for known in (self.topic_ids, self.high_watermarks, self.cleaned):
             known.pop(key, None)
 
     async def purge(self, now_ms: int) -> None:
         """Remove the folders whose time has come."""
-        due = [path for due_ms, path in self.doomed if due_ms <= now_ms]
-        self.doomed = [entry for entry in self.doomed if entry[0] > now_ms]
-        for path in due:
+        for path in self._removals.take_due(now_ms):
             try:
                 await self.system.threads.run(self.disk.remove_folder, path)
             except OSError as error:
@@ -174,15 +220,10 @@ class LogDirectories:
         """Take a directory offline, with its logs; what they are. A full disk is a failure too, as in Kafka."""
         if one.error is not None:
             return []
-        one.error = error
-        lost = list(one.logs)
-        for log in one.logs.values():
-            with contextlib.suppress(OSError):
-                log.close(clean=False)
+        lost = one.went_offline(error)
         for key in lost:
             self.logs.pop(key, None)
             self.topic_ids.pop(key, None)
-        one.logs.clear()
         hint = "; free some space there and start the broker again" if error.errno in NO_SPACE else ""
         logger.error("log dir %s is offline with %d partitions: %s%s", one.path, len(lost), error, hint)
         self._on_failure(one, lost)
@@ -215,13 +256,13 @@ class LogDirectories:
         """Recovery points, high watermarks and log starts of every directory."""
         for one in self.online:
             with self.containing(one):
-                await self.system.threads.run(directory.write_checkpoints, self.system, one, dict(high_watermarks))
+                await self.system.threads.run(one.write_checkpoints, dict(high_watermarks))
 
     async def write_recovery_points(self, log: Log) -> None:
         """Of the directory that holds this log."""
         one = self.directory_of(log)
         with self.containing(one):
-            await self.system.threads.run(directory.write_recovery_points, self.system, one)
+            await self.system.threads.run(one.write_recovery_points)
 
     async def write_cleaned(self, key: TopicPartition, offset: int) -> None:
         """Remember up to where a log is compacted."""
@@ -229,21 +270,19 @@ class LogDirectories:
         one = self.directory_of(self.logs[key])
         own = {key: self.cleaned[key] for key in one.logs if key in self.cleaned}
         with self.containing(one):
-            await self.system.threads.run(directory.write_cleaned, self.system, one, own)
+            await self.system.threads.run(one.write_cleaned, own)
 
     def clean_epoch(self) -> int:
         """The broker epoch of the last stop, if all directories were stopped cleanly with it. Before `open_all`."""
-        epochs = {directory.clean_epoch(self.system, one) for one in self.directories}
-        return epochs.pop() if len(epochs) == 1 else directory.NO_EPOCH
+        epochs = {one.clean_epoch() for one in self.directories}
+        return epochs.pop() if len(epochs) == 1 else NO_EPOCH
 
-    async def close(
-        self, high_watermarks: Mapping[TopicPartition, int], *, broker_epoch: int = directory.NO_EPOCH
-    ) -> None:
-        """Close every log cleanly, then mark each directory as cleanly stopped and let it go."""
+    async def close(self, high_watermarks: Mapping[TopicPartition, int], *, broker_epoch: int = NO_EPOCH) -> None:
+        """Close every log cleanly, then mark each directory as cleanly stopped and release it."""
         closing = [self._close_directory(one, dict(high_watermarks), broker_epoch) for one in self.online]
         await asyncio.gather(*closing)
         for one in self.directories:
-            directory.release(one)
+            one.release()
 
     async def _close_directory(
         self, one: LogDirectory, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int
@@ -251,8 +290,8 @@ class LogDirectories:
         threads, logs = self.system.threads, list(one.logs.values())
         with self.containing(one):
             slices = (logs[start::SLICES] for start in range(SLICES))
-            await asyncio.gather(*(threads.run(directory.close_logs, part) for part in slices if part))
-            await threads.run(directory.mark_clean, self.system, one, high_watermarks, broker_epoch)
+            await asyncio.gather(*(threads.run(close_logs, part) for part in slices if part))
+            await threads.run(one.mark_clean, high_watermarks, broker_epoch)
 
     async def describe(self) -> list[DirectoryFacts]:
         return [await self.system.threads.run(self._describe, one) for one in self.directories]
@@ -264,3 +303,7 @@ class LogDirectories:
             if one.error is None:
                 total, usable = self.disk.total_bytes(one.path), self.disk.free_bytes(one.path)
         return DirectoryFacts(path=one.path, error=one.error, total_bytes=total, usable_bytes=usable, sizes=sizes)
+
+
+def _warn(log: Log, path: str) -> None:
+    logger.warning("%s is not of a topic that this fleet has: set aside as %s", log.topic_partition, path)

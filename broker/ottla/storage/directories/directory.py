@@ -1,17 +1,18 @@
-"""One log dir: who owns it, the logs in it, and its checkpoints. Everything here blocks; run it in a thread.
+"""One log dir: who owns it, the logs in it, and its checkpoints.
 
 An OSError is the directory's failure, not the node's: `LogDirectories` takes it offline.
 """
 
+import contextlib
 import json
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ottla.errors import Refusal
-from ottla.ports import Lock
+from ottla.ports import Disk, Lock
 from ottla.storage.core.folder_names import DELETE, STRAY, TopicPartition, parse_folder
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.directories import checkpoint, meta
@@ -20,27 +21,13 @@ from ottla.storage.directories.meta import DirectoryMeta
 from ottla.storage.log.log import Log
 from ottla.system import System
 
-__all__ = ["CLEAN_SHUTDOWN", "NO_EPOCH", "Contents", "LogDirectory", "claim_all"]
+__all__ = ["CLEAN_SHUTDOWN", "NO_EPOCH", "SLICES", "Contents", "LogDirectory", "claim_all", "close_logs"]
 
 SLICES = 8  # of a directory's logs, opened or closed at the same time
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 NO_EPOCH = -1
 
 logger = logging.getLogger("ottla.storage")
-
-
-@dataclass(slots=True)
-class LogDirectory:
-    """`error` is why it is offline; `meta` is None until it is formatted."""
-
-    path: str
-    meta: DirectoryMeta | None = None
-    lock: Lock | None = None
-    error: OSError | None = None
-    logs: dict[TopicPartition, Log] = field(default_factory=dict)
-    reserved: int = 0  # logs being created, for balance
-    stale: set[TopicPartition] = field(default_factory=set)  # no longer here, but perhaps still in a checkpoint
-    writing: threading.Lock = field(default_factory=threading.Lock)  # checkpoints, each by way of one temporary file
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +41,175 @@ class Contents:
     log_starts: Mapping[TopicPartition, int]
     high_watermarks: Mapping[TopicPartition, int]
     cleaned: Mapping[TopicPartition, int]
+
+
+class LogDirectory:
+    """`error` is why it is offline; `meta` is None until it is formatted."""
+
+    def __init__(
+        self,
+        path: str,
+        system: System,
+        *,
+        meta: DirectoryMeta | None = None,
+        lock: Lock | None = None,
+        error: OSError | None = None,
+    ) -> None:
+        self.path = path
+        self.meta = meta
+        self.error = error
+        self.logs: dict[TopicPartition, Log] = {}
+        self._system = system
+        self._disk = system.disk
+        self._lock = lock
+        self._reserved = 0  # logs being created, for balance
+        self._stale: set[TopicPartition] = set()  # no longer here, but perhaps still in a checkpoint
+        self._writing = threading.Lock()  # checkpoints, each by way of one temporary file
+
+    # which logs are here; on the loop
+
+    @property
+    def load(self) -> int:
+        """How many logs it has or is about to have."""
+        return len(self.logs) + self._reserved
+
+    @contextlib.contextmanager
+    def reserved(self) -> Iterator[None]:
+        """A log is being created."""
+        self._reserved += 1
+        try:
+            yield
+        finally:
+            self._reserved -= 1
+
+    def add(self, key: TopicPartition, log: Log) -> None:
+        self.logs[key] = log
+
+    def remove(self, key: TopicPartition) -> None:
+        self.logs.pop(key)
+        self._stale.add(key)
+
+    def went_offline(self, error: OSError) -> list[TopicPartition]:
+        """Release the files of its logs; the partitions that are lost with it."""
+        self.error = error
+        lost = list(self.logs)
+        for log in self.logs.values():
+            with contextlib.suppress(OSError):
+                log.close(clean=False)
+        self.logs.clear()
+        return lost
+
+    def release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    # what is on its disk; blocking
+
+    def identify(self, *, cluster_id: str, node_id: int) -> None:
+        """Format a directory that is not."""
+        if self.meta is None:
+            own = DirectoryMeta(cluster_id=cluster_id, node_id=node_id, directory_id=self._system.new_uuid())
+            meta.write_meta(self._disk, self.path, own)
+            self.meta = own
+
+    def clean_epoch(self) -> int:
+        """With which epoch the broker that stopped cleanly was registered (KIP-966); NO_EPOCH after any other end."""
+        try:
+            epoch = json.loads(self._disk.read_file(f"{self.path}/{CLEAN_SHUTDOWN}"))["brokerEpoch"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return NO_EPOCH
+        return epoch if isinstance(epoch, int) else NO_EPOCH
+
+    def survey(self) -> Contents:
+        """Also removes the mark of a clean stop: a crash from here on is a crash."""
+        disk, path = self._disk, self.path
+        partitions: list[TopicPartition] = []
+        deleted: list[str] = []
+        for name in disk.names(path):
+            if name.endswith(DELETE):
+                deleted.append(f"{path}/{name}")
+            elif not name.endswith(STRAY) and name != meta.KAFKA_METADATA_FOLDER and (parsed := parse_folder(name)):
+                partitions.append(parsed)
+        clean = disk.exists(f"{path}/{CLEAN_SHUTDOWN}")
+        if partitions and not clean:
+            logger.info("log dir %s: the last stop was not clean; %d logs are checked", path, len(partitions))
+        contents = Contents(
+            clean,
+            partitions,
+            deleted,
+            recovery_points=_checkpoint(self._disk, path, checkpoint.RECOVERY_POINT),
+            log_starts=_checkpoint(self._disk, path, checkpoint.LOG_START),
+            high_watermarks=_checkpoint(self._disk, path, checkpoint.HIGH_WATERMARK),
+            cleaned=_checkpoint(self._disk, path, checkpoint.CLEANER),
+        )
+        self._stale.update(contents.recovery_points, contents.log_starts, contents.high_watermarks, contents.cleaned)
+        self._stale.difference_update(partitions)
+        if clean:
+            disk.remove(f"{path}/{CLEAN_SHUTDOWN}")
+            disk.sync_folder(path)
+        return contents
+
+    def open_logs(
+        self,
+        files: FileCache,
+        contents: Contents,
+        partitions: Iterable[TopicPartition],
+        settings_of: Callable[[str], LogSettings],
+    ) -> list[tuple[TopicPartition, Log, uuid.UUID | None]]:
+        opened = []
+        for key in partitions:
+            folder = f"{self.path}/{key[0]}-{key[1]}"
+            log = Log.open(
+                folder,
+                settings=settings_of(key[0]),
+                system=self._system,
+                files=files,
+                clean=contents.clean,
+                log_start=contents.log_starts.get(key, 0),
+                recovery_point=contents.recovery_points.get(key, 0),
+                cleaned_to=contents.cleaned.get(key, 0) if contents.cleaned else None,
+            )
+            opened.append((key, log, meta.read_topic_id(self._disk, folder)))
+        return opened
+
+    def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        logs = dict(self.logs)
+        starts = {key: log.start_offset for key, log in logs.items() if log.start_offset > log.segments[0].base_offset}
+        points = {key: log.flushed_offset for key, log in logs.items()}
+        marks = {key: high_watermarks[key] for key in logs if key in high_watermarks}
+        with self._writing:
+            checkpoint.write(self._disk, self.path, checkpoint.RECOVERY_POINT, points)
+            checkpoint.write(self._disk, self.path, checkpoint.LOG_START, starts)
+            checkpoint.write(self._disk, self.path, checkpoint.HIGH_WATERMARK, marks)
+
+    def write_recovery_points(self) -> None:
+        """Of all logs: the file holds them together. Read under the lock, so that a later writer never knows less."""
+        with self._writing:
+            points = {key: log.flushed_offset for key, log in list(self.logs.items())}
+            checkpoint.write(self._disk, self.path, checkpoint.RECOVERY_POINT, points)
+
+    def write_cleaned(self, offsets: Mapping[TopicPartition, int]) -> None:
+        with self._writing:
+            checkpoint.write(self._disk, self.path, checkpoint.CLEANER, offsets)
+
+    def forget_offsets(self, key: TopicPartition) -> None:
+        """Take out of the checkpoints what an earlier topic of this name left there: it is not the new one's."""
+        if key not in self._stale:
+            return
+        kinds = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START, checkpoint.HIGH_WATERMARK, checkpoint.CLEANER)
+        with self._writing:
+            for name in kinds:
+                offsets = _checkpoint(self._disk, self.path, name)
+                if offsets.pop(key, None) is not None:
+                    checkpoint.write(self._disk, self.path, name, offsets)
+        self._stale.discard(key)
+
+    def mark_clean(self, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int) -> None:
+        """After all logs are closed: the mark of a clean stop comes last and vouches for everything before."""
+        self.write_checkpoints(high_watermarks)
+        mark = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))  # Kafka's own content
+        self._disk.replace_file(f"{self.path}/{CLEAN_SHUTDOWN}", mark.encode())
 
 
 def claim_all(system: System, paths: Sequence[str], *, cluster_id: str | None, node_id: int) -> list[LogDirectory]:
@@ -74,7 +230,7 @@ def claim_all(system: System, paths: Sequence[str], *, cluster_id: str | None, n
             logger.error("%s", failure)
     except BaseException:
         for one in claimed:
-            release(one)
+            one.release()
         raise
     return claimed
 
@@ -88,9 +244,9 @@ def _claim(system: System, path: str, *, cluster_id: str | None, node_id: int) -
             meta.refuse_foreign(found, folder=path, cluster_id=cluster_id, node_id=node_id)
         else:
             _refuse_data_of_nobody(system, path)
-        return LogDirectory(path, meta=found, lock=meta.lock(disk, path))
+        return LogDirectory(path, system, meta=found, lock=meta.lock(disk, path))
     except OSError as error:
-        return LogDirectory(path, error=error)
+        return LogDirectory(path, system, error=error)
 
 
 def _why(error: OSError) -> str:
@@ -111,134 +267,15 @@ def _refuse_data_of_nobody(system: System, path: str) -> None:
         )
 
 
-def release(directory: LogDirectory) -> None:
-    if directory.lock is not None:
-        directory.lock.close()
-        directory.lock = None
-
-
-def identify(system: System, directory: LogDirectory, *, cluster_id: str, node_id: int) -> None:
-    """Format a directory that is not."""
-    if directory.meta is None:
-        own = DirectoryMeta(cluster_id=cluster_id, node_id=node_id, directory_id=system.new_uuid())
-        meta.write_meta(system.disk, directory.path, own)
-        directory.meta = own
-
-
-def clean_epoch(system: System, directory: LogDirectory) -> int:
-    """With which epoch the broker that stopped cleanly was registered (KIP-966); NO_EPOCH after any other end."""
-    try:
-        epoch = json.loads(system.disk.read_file(f"{directory.path}/{CLEAN_SHUTDOWN}"))["brokerEpoch"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return NO_EPOCH
-    return epoch if isinstance(epoch, int) else NO_EPOCH
-
-
-def survey(system: System, directory: LogDirectory) -> Contents:
-    """Also removes the mark of a clean stop: a crash from here on is a crash."""
-    disk, path = system.disk, directory.path
-    partitions: list[TopicPartition] = []
-    deleted: list[str] = []
-    for name in disk.names(path):
-        if name.endswith(DELETE):
-            deleted.append(f"{path}/{name}")
-        elif not name.endswith(STRAY) and name != meta.KAFKA_METADATA_FOLDER and (parsed := parse_folder(name)):
-            partitions.append(parsed)
-    clean = disk.exists(f"{path}/{CLEAN_SHUTDOWN}")
-    if partitions and not clean:
-        logger.info("log dir %s: the last stop was not clean; %d logs are checked", path, len(partitions))
-    contents = Contents(
-        clean,
-        partitions,
-        deleted,
-        recovery_points=_checkpoint(system, path, checkpoint.RECOVERY_POINT),
-        log_starts=_checkpoint(system, path, checkpoint.LOG_START),
-        high_watermarks=_checkpoint(system, path, checkpoint.HIGH_WATERMARK),
-        cleaned=_checkpoint(system, path, checkpoint.CLEANER),
-    )
-    directory.stale.update(contents.recovery_points, contents.log_starts, contents.high_watermarks, contents.cleaned)
-    directory.stale.difference_update(partitions)
-    if clean:
-        disk.remove(f"{path}/{CLEAN_SHUTDOWN}")
-        disk.sync_folder(path)
-    return contents
-
-
-def _checkpoint(system: System, path: str, name: str) -> checkpoint.Offsets:
+def _checkpoint(disk: Disk, path: str, name: str) -> checkpoint.Offsets:
     """Without a sound checkpoint the logs themselves are read, as in Kafka."""
     try:
-        return checkpoint.read(system.disk, path, name)
+        return checkpoint.read(disk, path, name)
     except Refusal as malformed:
         logger.warning("%s", malformed)
         return {}
 
 
-def open_logs(
-    system: System,
-    files: FileCache,
-    directory: LogDirectory,
-    contents: Contents,
-    partitions: Iterable[TopicPartition],
-    settings_of: Callable[[str], LogSettings],
-) -> list[tuple[TopicPartition, Log, uuid.UUID | None]]:
-    opened = []
-    for key in partitions:
-        folder = f"{directory.path}/{key[0]}-{key[1]}"
-        log = Log.open(
-            folder,
-            settings=settings_of(key[0]),
-            system=system,
-            files=files,
-            clean=contents.clean,
-            log_start=contents.log_starts.get(key, 0),
-            recovery_point=contents.recovery_points.get(key, 0),
-            cleaned_to=contents.cleaned.get(key, 0) if contents.cleaned else None,
-        )
-        opened.append((key, log, meta.read_topic_id(system.disk, folder)))
-    return opened
-
-
-def write_checkpoints(system: System, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int]) -> None:
-    logs = dict(directory.logs)
-    starts = {key: log.start_offset for key, log in logs.items() if log.start_offset > log.segments[0].base_offset}
-    points = {key: log.flushed_offset for key, log in logs.items()}
-    marks = {key: high_watermarks[key] for key in logs if key in high_watermarks}
-    with directory.writing:
-        checkpoint.write(system.disk, directory.path, checkpoint.RECOVERY_POINT, points)
-        checkpoint.write(system.disk, directory.path, checkpoint.LOG_START, starts)
-        checkpoint.write(system.disk, directory.path, checkpoint.HIGH_WATERMARK, marks)
-
-
-def write_recovery_points(system: System, directory: LogDirectory) -> None:
-    """Of all logs: the file holds them together. Read under the lock, so that a later writer never knows less."""
-    with directory.writing:
-        points = {key: log.flushed_offset for key, log in list(directory.logs.items())}
-        checkpoint.write(system.disk, directory.path, checkpoint.RECOVERY_POINT, points)
-
-
-def write_cleaned(system: System, directory: LogDirectory, offsets: Mapping[TopicPartition, int]) -> None:
-    with directory.writing:
-        checkpoint.write(system.disk, directory.path, checkpoint.CLEANER, offsets)
-
-
-def forget_offsets(system: System, directory: LogDirectory, key: TopicPartition) -> None:
-    """Take out of the checkpoints what an earlier topic of this name left there: it is not the new one's."""
-    with directory.writing:
-        for name in (checkpoint.RECOVERY_POINT, checkpoint.LOG_START, checkpoint.HIGH_WATERMARK, checkpoint.CLEANER):
-            offsets = _checkpoint(system, directory.path, name)
-            if offsets.pop(key, None) is not None:
-                checkpoint.write(system.disk, directory.path, name, offsets)
-
-
 def close_logs(logs: Iterable[Log]) -> None:
     for log in logs:
         log.close()
-
-
-def mark_clean(
-    system: System, directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int
-) -> None:
-    """After all logs are closed: the mark of a clean stop comes last and vouches for everything before."""
-    write_checkpoints(system, directory, high_watermarks)
-    mark = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))  # Kafka's own content
-    system.disk.replace_file(f"{directory.path}/{CLEAN_SHUTDOWN}", mark.encode())

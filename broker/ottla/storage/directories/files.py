@@ -36,6 +36,10 @@ class Handle:
         self.opened: OpenFile | None = None
         self.recent = False
 
+    def moved_to(self, path: str) -> None:
+        """The file has another name now; one that is open stays so."""
+        self.path = path
+
 
 class FileCache:
     """Keeps at most `limit` files open, by second chance: an approximation of LRU that costs a use one attribute."""
@@ -65,7 +69,7 @@ class FileCache:
             return opened
 
     def _open(self, path: str, create: bool) -> OpenFile:
-        """When the process may open no more, half of those that are open make room."""
+        """When the process may open no more, half of those that are open are closed."""
         try:
             return OpenFile(self.disk.open(path, create=create))
         except OSError as error:

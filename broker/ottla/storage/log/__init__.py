@@ -1,1 +1,1 @@
-"""The log of one partition: `log` owns its segments; the other modules are what can be done with it."""
+"""The log of one partition: `log` (over `writing` and `reading`), its segments, how it is recovered and shortened."""

@@ -2,7 +2,7 @@
 
 An entry lies in the index of the segment that holds the transaction's marker, and reaches the file together with it: a
 lost index would look like one without entries, and aborted records would be read. After a crash, the indexes of
-segments that are verified are made anew from the records.
+segments that are verified are rebuilt from the records.
 """
 
 from array import array

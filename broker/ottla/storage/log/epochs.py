@@ -43,7 +43,7 @@ class LeaderEpochs:
             self._saved = entries
 
     def assign(self, epoch: int, start: int) -> None:
-        """A batch of this epoch begins at `start`; entries that contradict it were never real."""
+        """A batch of this epoch begins at `start`; entries that contradict it are dropped."""
         if self.entries and epoch == self.latest and start >= self.entries[-1][1]:
             return
         kept = tuple(entry for entry in self.entries if entry[0] < epoch and entry[1] < start)

@@ -1,8 +1,8 @@
 """Sparse indexes of a segment, in Kafka's file formats: offset → position (.index) and timestamp → offset (.timeindex).
 
 Entries live in arrays while the segment is active; new ones reach the file at `write` (roll, close) only, because
-recovery builds them anew after a crash. A sealed segment's arrays are read when asked for and may be dropped at any
-time. One writer (the loop); threads may search at the same time: both arrays only grow, and a search looks at a
+recovery rebuilds them after a crash. A sealed segment's arrays are read when asked for and may be dropped at any
+time. One writer (the loop); threads may search at the same time: both arrays only grow, and a search reads a
 length taken once.
 """
 

@@ -1,119 +1,244 @@
 """Opening a log: leftovers of interrupted work, verification after an unclean stop, producers and epochs. Blocking."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from ottla.storage.core import names
-from ottla.storage.core.producers import CompletedTransaction, Producers
-from ottla.storage.log import retention, snapshots
-from ottla.storage.log.epochs import LeaderEpochs
+from ottla.storage.core.producers import Producers
+from ottla.storage.core.removals import Removals
+from ottla.storage.core.settings import LogSettings
+from ottla.storage.directories.files import FileCache
+from ottla.storage.log import snapshots
+from ottla.storage.log.durability import Durability
+from ottla.storage.log.epochs import EPOCHS_FILE, LeaderEpochs
+from ottla.storage.log.replay import producers_at, replay, reset_to_snapshot
 from ottla.storage.log.segment import Segment
+from ottla.storage.log.segments import new_segment
+from ottla.system import System
 from ottla.wire.batch import Batch
 
-if TYPE_CHECKING:
-    from ottla.storage.log.log import Log
-
-__all__ = ["NO_SNAPSHOT", "load", "producers_at"]
-
-NO_SNAPSHOT = -1
+__all__ = ["Recovery"]
 
 
-def load(log: "Log", *, clean: bool, log_start: int, recovery_point: int, cleaned_to: int | None) -> None:
-    """`cleaned_to`: compaction has been up to there, as its checkpoint says; None when there is no checkpoint."""
-    if not log.disk.exists(log.folder):
-        log.disk.make_folder(log.folder)
-        log.is_new = True
-    found = _finish_swaps(log, log.disk.names(log.folder))
-    bases = _segment_bases(log, found)
-    _load_epochs(log)
-    verified_from = None if clean else _first_doubted(bases, recovery_point)
-    if verified_from is not None:
-        log.epochs.truncate_end(verified_from)  # the batches themselves tell from there on
-    log.segments = tuple(_open_segments(log, bases, verified_from=verified_from, cleaned_to=cleaned_to))
-    if log.segments and log.segments[-1].next_offset < log_start:  # all of it was deleted already
-        retention.doom(log, log.segments)
-        log.segments = ()
-    if not log.segments:
-        log.segments = (log.new_segment(log_start),)
-        verified_from = None
-    log.active = log.segments[-1]
-    log.end_offset = log.active.next_offset
-    log.start_offset = max(log_start, log.segments[0].base_offset)
-    log.flushed_offset = log.end_offset if clean else min(recovery_point, log.end_offset)
-    log.promised_offset = max(log.flushed_offset, recovery_point)
-    if log.epochs.latest < 0:
-        _find_epochs(log)
-    log.epochs.truncate_end(log.end_offset)
-    log.epochs.truncate_start(log.start_offset)
-    _remove_stray_snapshots(log, found, clean=clean)
-    if verified_from is None:
-        log.producers, snapshot = producers_at(log, log.end_offset)
-        _trust_snapshot(log, snapshot)
-    else:
-        _rebuild_aborted(log, verified_from)
+class Recovery:
+    """Opens one log: after `run`, the fields are what the log is made of."""
 
+    def __init__(self, folder: str, *, settings: LogSettings, system: System, files: FileCache) -> None:
+        self.folder = folder
+        self.topic_partition = folder.rstrip("/").rpartition("/")[2]
+        self.segments: tuple[Segment, ...] = ()
+        self.start_offset = 0
+        self.end_offset = 0
+        self.producers = Producers(self.topic_partition)
+        self.epochs = LeaderEpochs(f"{folder}/{EPOCHS_FILE}")
+        self.removals = Removals()
+        self._is_new = not system.disk.exists(folder)
+        self.durability = Durability(folder, system.disk, is_new=self._is_new)
+        self._settings = settings
+        self._system = system
+        self._disk = system.disk
+        self._files = files
 
-def _finish_swaps(log: "Log", found: Sequence[str]) -> Sequence[str]:
-    """Drop what was unfinished (.cleaned) or unwanted (.deleted), put a finished .swap in its place; the names left."""
-    disk, folder = log.disk, log.folder
-    leftovers = {name: offset for name in found if (offset := _leftover(name)) is not None}
-    if not leftovers:
-        return found
-    cleaned = [offset for name, offset in leftovers.items() if name.endswith(names.CLEANED)]
-    for name, offset in leftovers.items():
-        # Beside a .cleaned file of the same offset the .swap is not complete, and the old segments still are.
-        if not name.endswith(names.SWAP) or offset >= min(cleaned, default=offset + 1):
-            disk.remove(f"{folder}/{name}")
-    swaps = [name for name in disk.names(folder) if name in leftovers]
-    for name in swaps:
-        if name.endswith(names.LOG + names.SWAP):
-            _remove_covered(log, leftovers[name])
-    for name in swaps:
-        disk.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(names.SWAP)}")
-    disk.sync_folder(folder)
-    return disk.names(folder)
+    def run(self, *, clean: bool, log_start: int, recovery_point: int, cleaned_to: int | None) -> None:
+        """`cleaned_to`: compaction has been up to there, as its checkpoint says; None when there is no checkpoint."""
+        if self._is_new:
+            self._disk.make_folder(self.folder)
+        found = self._finish_swaps(self._disk.names(self.folder))
+        bases = self._segment_bases(found)
+        self._load_epochs()
+        verified_from = None if clean else _first_doubted(bases, recovery_point)
+        if verified_from is not None:
+            self.epochs.truncate_end(verified_from)  # from there on the batches themselves are read
+        self.segments = self._open_segments(bases, verified_from=verified_from, cleaned_to=cleaned_to)
+        if self.segments and self.segments[-1].next_offset < log_start:  # all of it was deleted already
+            self._delete(self.segments)
+            self.segments = ()
+        if not self.segments:
+            self.segments = (self._first_segment(log_start),)
+            verified_from = None
+        self._bound(log_start)
+        flushed = self.end_offset if clean else min(recovery_point, self.end_offset)
+        self.durability.recovered(flushed_offset=flushed, promised_offset=recovery_point)
+        self._remove_stray_snapshots(found, clean=clean)
+        if verified_from is None:
+            self._load_producers()
+        else:
+            self._rebuild_producers(verified_from)
+
+    def _bound(self, log_start: int) -> None:
+        """Where the log begins and ends, and its epochs between the two."""
+        self.end_offset = self.segments[-1].next_offset
+        self.start_offset = max(log_start, self.segments[0].base_offset)
+        if self.epochs.latest < 0:
+            self._find_epochs()
+        self.epochs.truncate_end(self.end_offset)
+        self.epochs.truncate_start(self.start_offset)
+
+    # files
+
+    def _finish_swaps(self, found: Sequence[str]) -> Sequence[str]:
+        """Drop what was unfinished (.cleaned) or unwanted (.deleted), put a finished .swap in its place; the names
+        that are left."""
+        disk, folder = self._disk, self.folder
+        leftovers = {name: offset for name in found if (offset := _leftover(name)) is not None}
+        if not leftovers:
+            return found
+        cleaned = [offset for name, offset in leftovers.items() if name.endswith(names.CLEANED)]
+        for name, offset in leftovers.items():
+            # Beside a .cleaned file of the same offset the .swap is not complete, and the old segments still are.
+            if not name.endswith(names.SWAP) or offset >= min(cleaned, default=offset + 1):
+                disk.remove(f"{folder}/{name}")
+        swaps = [name for name in disk.names(folder) if name in leftovers]
+        for name in swaps:
+            if name.endswith(names.LOG + names.SWAP):
+                self._remove_covered(leftovers[name])
+        for name in swaps:
+            disk.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(names.SWAP)}")
+        disk.sync_folder(folder)
+        return disk.names(folder)
+
+    def _remove_covered(self, base: int) -> None:
+        """Remove the segments that a .swap file replaces: those that begin where its offsets are."""
+        swap = Segment(self.folder, base, files=self._files, created_ms=0, suffix=names.SWAP)
+        swap.rebuild(interval=self._settings.index_interval_bytes, verify=False)
+        self._files.forget(swap.handle)
+        end = max(swap.next_offset, base + 1)
+        for name in self._disk.names(self.folder):
+            offset = names.offset_of(name)
+            if offset is not None and base <= offset < end and not name.endswith(names.SWAP):
+                self._disk.remove(f"{self.folder}/{name}")
+
+    def _segment_bases(self, found: Sequence[str]) -> list[int]:
+        """Where segments begin; an index without a log file is removed."""
+        bases = {offset for name in found if name.endswith(names.LOG) and (offset := names.offset_of(name)) is not None}
+        for name in found:
+            if name.endswith((names.INDEX, names.TIME_INDEX, names.TXN_INDEX)) and names.offset_of(name) not in bases:
+                self._disk.remove(f"{self.folder}/{name}")
+        return sorted(bases)
+
+    def _delete(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            segment.mark_deleted()
+        due_ms = self._system.clock.wall_ms() + self._settings.file_delete_delay_ms
+        for segment in segments:
+            self.removals.add(segment.paths(), due_ms=due_ms)
+
+    # segments
+
+    def _first_segment(self, base: int) -> Segment:
+        segment = new_segment(self.folder, base, settings=self._settings, system=self._system, files=self._files)
+        self.durability.folder_changed()
+        segment.create()
+        return segment
+
+    def _open_segments(
+        self, bases: Sequence[int], *, verified_from: int | None, cleaned_to: int | None
+    ) -> tuple[Segment, ...]:
+        """All segments; those from `verified_from` on are verified, and the first unsound one is the last."""
+        now_ms = self._system.clock.wall_ms()
+        segments = [Segment(self.folder, base, files=self._files, created_ms=now_ms) for base in bases]
+        sound: list[Segment] = []
+        for segment, next_base in zip_longest(segments, bases[1:]):
+            is_trusted = verified_from is None or segment.base_offset < verified_from
+            may_gap = self._may_end_in_a_gap(segment, cleaned_to)
+            if not (is_trusted and segment.adopt(next_offset=next_base)) and not self._verify(
+                segment, next_base, may_gap
+            ):
+                self._delete(segments[len(sound) + 1 :])
+                return (*sound, segment)
+            sound.append(segment)
+        return tuple(sound)
+
+    def _may_end_in_a_gap(self, segment: Segment, cleaned_to: int | None) -> bool:
+        """Whether compaction may have taken the segment's last batches.
+
+        What was swapped in since the checkpoint was written lies below the recovery point, and is not verified.
+        """
+        if "compact" not in self._settings.cleanup_policies:
+            return False
+        return cleaned_to is None or segment.base_offset < cleaned_to
+
+    def _verify(self, segment: Segment, next_base: int | None, may_gap: bool) -> bool:
+        """Rebuild from the data; False when a tail had to be cut off, or is missing."""
+        interval = self._settings.index_interval_bytes
+        if segment.rebuild(interval=interval, verify=True, below=next_base, seen=self._note_epoch):
+            segment.opened().file.truncate(segment.size)
+            return False
+        if next_base is not None:
+            if segment.next_offset < next_base and not may_gap:
+                return False  # a power loss took its end, at the border of a batch; what follows has a hole before it
+            segment.seal_at(next_base)
+        return True
+
+    # epochs
+
+    def _load_epochs(self) -> None:
+        try:
+            self.epochs = LeaderEpochs.load(self._disk, self.epochs.path)
+        except ValueError:
+            self.epochs = LeaderEpochs(self.epochs.path)
+
+    def _find_epochs(self) -> None:
+        """From the batches themselves, when the checkpoint is lost."""
+        for segment in self.segments:
+            for _, batch in segment.batches():
+                self._note_epoch(batch)
+
+    def _note_epoch(self, batch: Batch) -> None:
+        if batch.leader_epoch > self.epochs.latest:
+            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+
+    # producers
+
+    def _remove_stray_snapshots(self, found: Sequence[str], *, clean: bool) -> None:
+        """Keep those that a segment begins with, and the one that a clean stop leaves at the end."""
+        kept = {segment.base_offset for segment in self.segments} | ({self.end_offset} if clean else set())
+        for offset in snapshots.snapshot_offsets(found):
+            if offset not in kept:
+                self._disk.remove(snapshots.path(self.folder, offset))
+
+    def _load_producers(self) -> None:
+        self.producers, snapshot = producers_at(
+            self.topic_partition,
+            self.segments,
+            start=self.start_offset,
+            end=self.end_offset,
+            now_ms=self._system.clock.wall_ms(),
+            expiry_ms=self._settings.producer_expiry_ms,
+        )
+        self._trust_snapshot(snapshot)
+
+    def _rebuild_producers(self, verified_from: int) -> None:
+        """The same from further back, for the aborted transactions and snapshots of the segments that were verified."""
+        snapshot = reset_to_snapshot(
+            self.producers,
+            self.segments,
+            start=self.start_offset,
+            end=verified_from,
+            now_ms=self._system.clock.wall_ms(),
+            expiry_ms=self._settings.producer_expiry_ms,
+        )
+        self._trust_snapshot(snapshot)
+        for segment, ended in replay(self.producers, self.segments, end=self.end_offset):
+            if segment.base_offset < verified_from:
+                continue
+            if ended is None:
+                self.producers.advance_to(segment.base_offset)
+                self.durability.write_snapshot(self.producers)
+            elif ended.aborted:
+                segment.found_aborted(ended.for_index())
+        for segment in self.segments:
+            if segment.base_offset >= verified_from:
+                segment.write_aborted()
+
+    def _trust_snapshot(self, offset: int) -> None:
+        """No snapshot beyond the one that served is of any use."""
+        self.durability.newest_snapshot_is(max(offset, self.start_offset))
+        snapshots.remove_newer(self._disk, self.folder, offset)
 
 
 def _leftover(name: str) -> int | None:
     return names.offset_of(name) if name.endswith((names.CLEANED, names.DELETED, names.SWAP)) else None
-
-
-def _remove_covered(log: "Log", base: int) -> None:
-    """Remove the segments that a .swap file replaces: those that begin where its offsets are."""
-    swap = Segment(log.folder, base, files=log.files, created_ms=0, suffix=names.SWAP)
-    swap.rebuild(interval=log.settings.index_interval_bytes, verify=False)
-    log.files.forget(swap.handle)
-    for name in log.disk.names(log.folder):
-        offset = names.offset_of(name)
-        if offset is not None and base <= offset < max(swap.next_offset, base + 1) and not name.endswith(names.SWAP):
-            log.disk.remove(f"{log.folder}/{name}")
-
-
-def _segment_bases(log: "Log", found: Sequence[str]) -> list[int]:
-    """Where segments begin; an index without a log file is removed."""
-    bases = {offset for name in found if name.endswith(names.LOG) and (offset := names.offset_of(name)) is not None}
-    for name in found:
-        if name.endswith((names.INDEX, names.TIME_INDEX, names.TXN_INDEX)) and names.offset_of(name) not in bases:
-            log.disk.remove(f"{log.folder}/{name}")
-    return sorted(bases)
-
-
-def _open_segments(
-    log: "Log", bases: Sequence[int], *, verified_from: int | None, cleaned_to: int | None
-) -> list[Segment]:
-    """All segments; those from `verified_from` on are verified, and the first unsound one is the last."""
-    now_ms = log.clock.wall_ms()
-    segments = [Segment(log.folder, base, files=log.files, created_ms=now_ms) for base in bases]
-    sound: list[Segment] = []
-    for segment, next_base in zip_longest(segments, bases[1:]):
-        is_trusted = verified_from is None or segment.base_offset < verified_from
-        may_gap = _may_end_in_a_gap(log, segment, cleaned_to)
-        if not (is_trusted and segment.adopt(next_offset=next_base)) and not _verify(log, segment, next_base, may_gap):
-            retention.doom(log, segments[len(sound) + 1 :])
-            return [*sound, segment]
-        sound.append(segment)
-    return sound
 
 
 def _first_doubted(bases: Sequence[int], recovery_point: int) -> int:
@@ -121,115 +246,3 @@ def _first_doubted(bases: Sequence[int], recovery_point: int) -> int:
     following = [*bases[1:], None]
     doubted = (base for base, after in zip(bases, following, strict=False) if after is None or after > recovery_point)
     return next(doubted, 0)
-
-
-def _may_end_in_a_gap(log: "Log", segment: Segment, cleaned_to: int | None) -> bool:
-    """Whether compaction may have taken the segment's last batches.
-
-    What was swapped in since the checkpoint was written lies below the recovery point, and is not verified.
-    """
-    if "compact" not in log.settings.cleanup_policies:
-        return False
-    return cleaned_to is None or segment.base_offset < cleaned_to
-
-
-def _verify(log: "Log", segment: Segment, next_base: int | None, may_gap: bool) -> bool:
-    """Rebuild from the data; False when a tail had to be cut off, or is missing."""
-
-    def note_epoch(batch: Batch) -> None:
-        if batch.leader_epoch > log.epochs.latest:
-            log.epochs.assign(batch.leader_epoch, batch.base_offset)
-
-    interval = log.settings.index_interval_bytes
-    if segment.rebuild(interval=interval, verify=True, below=next_base, seen=note_epoch):
-        segment.opened().file.truncate(segment.size)
-        return False
-    if next_base is not None:
-        if segment.next_offset < next_base and not may_gap:
-            return False  # a power loss took its end, at the border of a batch; what follows has a hole before it
-        segment.seal()
-        segment.unload()
-        segment.next_offset = next_base
-    return True
-
-
-def _load_epochs(log: "Log") -> None:
-    try:
-        log.epochs = LeaderEpochs.load(log.disk, log.epochs.path)
-    except ValueError:
-        log.epochs = LeaderEpochs(log.epochs.path)
-
-
-def _find_epochs(log: "Log") -> None:
-    """From the batches themselves, when the checkpoint is lost."""
-    for segment in log.segments:
-        for _, batch in segment.batches():
-            if batch.leader_epoch > log.epochs.latest:
-                log.epochs.assign(batch.leader_epoch, batch.base_offset)
-
-
-def _remove_stray_snapshots(log: "Log", found: Sequence[str], *, clean: bool) -> None:
-    """Keep those that a segment begins with, and the one that a clean stop leaves at the end."""
-    kept = {segment.base_offset for segment in log.segments} | ({log.end_offset} if clean else set())
-    for offset in snapshots.snapshot_offsets(found):
-        if offset not in kept:
-            log.disk.remove(snapshots.path(log.folder, offset))
-
-
-def producers_at(log: "Log", end: int) -> tuple[Producers, int]:
-    """The producers as they are where the log ends, or would end if it was cut there, and the snapshot's offset from
-    which they were brought there (NO_SNAPSHOT: from the log's start). Changes nothing, so any thread may ask."""
-    producers = Producers(log.topic_partition)
-    snapshot = _begin(log, producers, start=min(log.start_offset, end), end=end)
-    for _ in _replay(log, producers, end=end):
-        pass
-    return producers, snapshot
-
-
-def _trust_snapshot(log: "Log", offset: int) -> None:
-    """No snapshot beyond the one that served is of any use."""
-    log.snapshot_offset = max(offset, log.start_offset)
-    snapshots.remove_newer(log.disk, log.folder, offset)
-
-
-def _rebuild_aborted(log: "Log", verified_from: int) -> None:
-    """The same from further back, for the aborted transactions and snapshots of the segments that were verified."""
-    _trust_snapshot(log, _begin(log, log.producers, start=log.start_offset, end=verified_from))
-    for segment, ended in _replay(log, log.producers, end=log.end_offset):
-        if segment.base_offset < verified_from:
-            continue
-        if ended is None:
-            log.producers.end_offset = segment.base_offset
-            log.write_snapshot()
-        elif ended.aborted:
-            segment.aborted.append(ended.for_index())
-    for segment in log.segments:
-        if segment.base_offset >= verified_from:
-            segment.write_aborted()
-
-
-def _begin(log: "Log", producers: Producers, *, start: int, end: int) -> int:
-    """Put the producers back to the newest snapshot between these offsets; its offset, or NO_SNAPSHOT."""
-    found = snapshots.read_newest(log.disk, log.folder, start=start, end=end)
-    offset, known = found or (start, [])
-    producers.reset(known, end_offset=offset)
-    producers.expire(log.clock.wall_ms(), log.settings.producer_expiry_ms)
-    return offset if found else NO_SNAPSHOT
-
-
-def _replay(log: "Log", producers: Producers, *, end: int) -> Iterator[tuple[Segment, CompletedTransaction | None]]:
-    """Each segment as it begins, and each transaction that ended in it, while the producers are brought to `end`."""
-    offset = producers.end_offset
-    for segment in log.segments_from(offset):
-        if segment.base_offset > end:
-            break
-        yield segment, None
-        start = segment.position_of(offset) if offset < end else None
-        for _, batch in segment.batches(start[1]) if start else ():
-            if batch.base_offset >= end:
-                break
-            if batch.base_offset >= offset:
-                ended = producers.update(batch, base_offset=batch.base_offset, timestamp=batch.max_timestamp)
-                if ended is not None:
-                    yield segment, ended
-    producers.end_offset = end

@@ -21,7 +21,7 @@ __all__ = ["FILE_KINDS", "Segment", "SegmentCut"]
 RELATIVE_OFFSET_MAX = 2**31 - 1
 HINTS_MAX = 64
 BUFFERS_MAX = 512  # in one write; the kernel takes 1024
-INTERVAL_BYTES = 4096  # between index entries that are made anew without a topic's setting
+INTERVAL_BYTES = 4096  # between index entries that are rebuilt without a topic's setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +135,12 @@ class Segment(SegmentFiles):
         self.write_indexes()
         self.sealed = True
 
+    def seal_at(self, next_offset: int) -> None:
+        """Seal a segment whose last batches compaction may have taken: the next segment begins at `next_offset`."""
+        self.seal()
+        self.unload()
+        self.next_offset = next_offset
+
     def unload(self) -> None:
         """Drop a sealed segment's indexes from memory; they are read again when needed."""
         if self.sealed:
@@ -170,7 +176,8 @@ class Segment(SegmentFiles):
         return in_order and batch.magic == 2 and batch.last_offset < end
 
     def adopt(self, *, next_offset: int | None) -> bool:
-        """Take over files that a clean stop or a flush left sound; the next offset is read when not told. Blocking.
+        """Take over files that a clean stop or a flush left sound; the next offset is read from the file when it is
+        None. Blocking.
 
         False when they are not sound after all: the index does not lead to the end of the data.
         """
@@ -248,7 +255,7 @@ class Segment(SegmentFiles):
     def cut_files(self, *, with_aborted: bool) -> None:
         """The files after `apply_cut`. Blocking."""
         self.opened().file.truncate(self.size)
-        # A reader may have opened it again just before, with its old size: the next append opens it anew.
+        # A reader may have opened it again just before, with its old size: the next append opens it once more.
         self.files.forget(self.handle)
         self.load_index().cut_file(self.disk)
         self.load_times().cut_file(self.disk)
@@ -268,7 +275,7 @@ class Segment(SegmentFiles):
         reader = reader or opened.file
         index, size = self.load_index(), self.size
         number, position = index.floor(offset - 1 - self.base_offset)
-        if number + 1 < len(index):  # often the very batch, and its header tells
+        if number + 1 < len(index):  # often the very batch; its header shows it
             likely = index.positions[number + 1]
             base = int.from_bytes(reader.read(likely, 8), "big")
             if base <= offset:
@@ -297,7 +304,7 @@ class Segment(SegmentFiles):
         return times
 
     def _reindexed(self) -> "Segment":
-        """The indexes anew from the .log file, into memory and files, when one is missing or unsound."""
+        """Rebuild the indexes from the .log file, in memory and on disk, when one is missing or unsound."""
         other = Segment(self.folder, self.base_offset, files=self.files, created_ms=self.created_ms, suffix=self.suffix)
         other.rebuild(interval=INTERVAL_BYTES, verify=False)
         other.write_indexes()

@@ -1,4 +1,4 @@
-"""The files of one segment: their names, their handle, their life and death.
+"""The files of one segment: their names, their handle, how they are made and deleted.
 
 A thread may rename the files while others open them: `naming` guards the names, and whoever opens a file by its name
 holds it. An open file needs no name.
@@ -9,7 +9,7 @@ from threading import Lock
 from ottla.ports import Disk, File
 from ottla.storage.core import names
 from ottla.storage.directories.files import FileCache, Handle, OpenFile
-from ottla.storage.log import aborted_index
+from ottla.storage.log import aborted_index, snapshots
 from ottla.storage.log.aborted_index import AbortedIndex, AbortedTransaction
 
 __all__ = ["FILE_KINDS", "SegmentFiles", "sync_path"]
@@ -62,8 +62,12 @@ class SegmentFiles:
         with self.naming:
             return self.files.open(self.handle)
 
+    def mark_sealed(self) -> None:
+        """After its indexes were written."""
+        self.sealed = True
+
     def create(self) -> None:
-        """Make the .log file, empty. What an earlier life left under this name is gone afterwards."""
+        """Make the .log file, empty. What an earlier segment left under this name is gone afterwards."""
         self.files.open(self.handle, create=True).file.truncate(0)
 
     def sync(self, *, with_indexes: bool = False) -> None:
@@ -99,8 +103,12 @@ class SegmentFiles:
         finally:
             file.close()
 
+    def found_aborted(self, one: AbortedTransaction) -> None:
+        """Recovery found a marker of this segment that aborted it; `write_aborted` brings it to the file."""
+        self.aborted.append(one)
+
     def write_aborted(self) -> None:
-        """The file anew, not durably; none when there is nothing to write."""
+        """Replace the file, not durably; no file when there is nothing to write."""
         self.indexes_unsynced = True
         path = self.path(names.TXN_INDEX)
         self.disk.remove(path)
@@ -115,7 +123,7 @@ class SegmentFiles:
         """Its folder has another name now."""
         with self.naming:
             self.folder = folder
-            self.handle.path = self.path(names.LOG)
+            self.handle.moved_to(self.path(names.LOG))
 
     def rename(self, suffix: str) -> None:
         """Give all files another suffix. Files that are open stay usable. Any thread."""
@@ -125,7 +133,14 @@ class SegmentFiles:
             for old, new in zip(old_paths, self.paths(), strict=True):
                 if self.disk.exists(old):
                     self.disk.rename(old, new)
-            self.handle.path = self.path(names.LOG)
+            self.handle.moved_to(self.path(names.LOG))
+
+    def mark_deleted(self, *, keep_snapshot: bool = False) -> None:
+        """Rename the files to .deleted, so that readers that still hold them can finish. Blocking."""
+        self.rename(names.DELETED)
+        if not keep_snapshot:
+            self.disk.remove(snapshots.path(self.folder, self.base_offset))
+        self.files.forget(self.handle)
 
 
 def sync_path(disk: Disk, path: str) -> None:

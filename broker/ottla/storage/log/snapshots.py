@@ -59,13 +59,16 @@ def _producer(
     coordinator_epoch: int,
     transaction_start: int,
 ) -> Producer:
-    producer = Producer(producer_id, epoch=epoch, coordinator_epoch=coordinator_epoch)
-    producer.last_timestamp = timestamp
-    producer.transaction_start = transaction_start
-    if offset >= 0:
-        first_sequence = (sequence - delta) & SEQUENCE_MAX if sequence >= 0 else sequence
-        producer.written.append(Written(first_sequence, sequence, offset - delta, offset, timestamp))
-    return producer
+    first_sequence = (sequence - delta) & SEQUENCE_MAX if sequence >= 0 else sequence
+    last = Written(first_sequence, sequence, offset - delta, offset, timestamp)
+    return Producer(
+        producer_id,
+        epoch=epoch,
+        coordinator_epoch=coordinator_epoch,
+        last_timestamp=timestamp,
+        transaction_start=transaction_start,
+        written=[last] if offset >= 0 else [],
+    )
 
 
 def path(folder: str, offset: int) -> str:
@@ -73,7 +76,7 @@ def path(folder: str, offset: int) -> str:
 
 
 def write(disk: Disk, folder: str, offset: int, producers: Iterable[Producer]) -> str:
-    """Write without waiting for the disk: its CRC tells a torn one, and then an older one serves. The path."""
+    """Write without waiting for the disk: its CRC shows when it is torn, and then an older one serves. The path."""
     target = path(folder, offset)
     file = disk.open(target, create=True)
     try:

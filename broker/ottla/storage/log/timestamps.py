@@ -1,12 +1,10 @@
 """Finding offsets by timestamp. The only reads that open batches. Blocking; in threads."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ottla.storage.log.segment import Segment
 from ottla.wire.records import iterate
-
-if TYPE_CHECKING:
-    from ottla.storage.log.log import Log
 
 __all__ = ["TimestampOffset", "max_timestamp", "offset_for_timestamp"]
 
@@ -17,9 +15,8 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-def offset_for_timestamp(log: "Log", timestamp: int) -> TimestampOffset | None:
-    start = log.start_offset
-    for segment in log.segments:
+def offset_for_timestamp(segments: Sequence[Segment], timestamp: int, *, start: int) -> TimestampOffset | None:
+    for segment in segments:
         if segment.size and segment.max_timestamp >= timestamp:
             found = _first_at_or_after(segment, timestamp, start)
             if found is not None:
@@ -40,8 +37,8 @@ def _first_at_or_after(segment: Segment, timestamp: int, start: int) -> Timestam
     return None
 
 
-def max_timestamp(log: "Log") -> TimestampOffset | None:
-    segment = max(log.segments, key=lambda candidate: candidate.max_timestamp)
+def max_timestamp(segments: Sequence[Segment]) -> TimestampOffset | None:
+    segment = max(segments, key=lambda candidate: candidate.max_timestamp)
     largest = segment.max_timestamp
     found = segment.position_of(segment.max_timestamp_offset) if largest >= 0 else None
     if found is None:

@@ -122,7 +122,7 @@ class _Session:
             pass
         finally:
             self.alive = False
-            await self._bury()
+            await self._fail_jobs()
 
     def _settle(self, reply: "asyncio.Future[Any]", *, failed: bool, value: Any) -> None:
         if reply.done():  # its caller was cancelled
@@ -132,7 +132,7 @@ class _Session:
         else:
             reply.set_result(value)
 
-    async def _bury(self) -> None:
+    async def _fail_jobs(self) -> None:
         code = await self.process.wait()
         while self._jobs:
             died = WorkerDied(f"the worker process {self.process.pid} ended with code {code} during a job")
@@ -148,7 +148,7 @@ class _Session:
         self.process.stdin.close()
 
     async def close(self) -> None:
-        """Ends the process: at once if it is idle; a job under way is killed, its files are made anew next time."""
+        """Ends the process: at once if it is idle; a job under way is killed, its files are written again next time."""
         self.end()
         if self._jobs and self.process.returncode is None:
             self.process.kill()

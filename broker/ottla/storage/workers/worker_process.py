@@ -40,7 +40,7 @@ def _perform(job: bytes) -> bytes:
             reply = _packed(failed=True, value=error)
             pickle.loads(reply)
             return reply
-        except Exception:  # an error that does not survive the journey is told in words
+        except Exception:  # an error that cannot be pickled is sent as text
             return _packed(failed=True, value=RuntimeError(f"{type(error).__name__}: {error}"))
 
 
