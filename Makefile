@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CLUSTER := PYTHONPATH=tests $(BIN)/python -m cluster
+CLUSTER := $(BIN)/python -m scripts.local_kubernetes
 
 .PHONY: help env up test test-all test-long check unit bench protos crds docs lock clean images cluster-up cluster-down cluster-env
 
@@ -51,7 +51,7 @@ docs: env ## Generate CONFIG.md
 lock: env ## Pin requirements/*.txt anew from pyproject.toml
 	@$(BIN)/python scripts/lock.py
 
-images: env ## Build the images of broker, operator and Spark, and load them into the test cluster (ARGS="broker" for one)
+images: env ## Build the images of broker, operator and Spark, and load them into the local cluster (ARGS="broker" for one)
 	@archives=$$($(BIN)/python scripts/images.py $(ARGS)) && $(CLUSTER) load $$archives
 
 cluster-up: env ## Start a Kubernetes with three nodes in three zones, or find the one that KUBECONFIG names

@@ -1,9 +1,10 @@
 """What a run has made in a cluster, by name and uid, and how it goes away again: that, and nothing else."""
 
-from cluster.access import Access
-from cluster.commands import CommandFailed
-from cluster.progress import console
 from cluster.visit import CRDS, Visit, is_same
+
+from scripts.local_kubernetes.access import Access
+from scripts.local_kubernetes.commands import CommandFailed
+from scripts.local_kubernetes.progress import console
 
 GONE_TIMEOUT_S = 180.0
 CUSTOM_RESOURCES = "kafkaclusters,kafkatopics,sparkapplications"

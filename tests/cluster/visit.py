@@ -9,9 +9,9 @@ begin where Ottla's custom resource definitions exist already.
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-Kind = Literal["existing", "kind", "own"]
+from scripts.local_kubernetes.access import Kind
 
 REGISTRY, TAG = "OTTLA_TEST_REGISTRY", "OTTLA_TEST_TAG"
 OUR_REGISTRY = "docker.io/ottla"

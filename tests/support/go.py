@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from cluster.go_toolchain import ensure_go
+from scripts.local_kubernetes.go_toolchain import ensure_go
 from support.kafka_jars import cache_folder
 
 SOURCES = Path(__file__).parent / "go"

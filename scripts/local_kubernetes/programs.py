@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import psutil
-from cluster.places import state_folder
+
+from scripts.local_kubernetes.places import state_folder
 
 END_TIMEOUT_S = 10.0
 LOG_TAIL_LINES = 15

@@ -1,6 +1,6 @@
 """A provisioner of local volumes: a folder on the node that the scheduler chose, gone when its claim is gone.
 
-Runs as a program of the cluster: `python -m cluster.volumes`. Stateless: each round looks at all claims and volumes.
+Runs as a program of the cluster: `python -m scripts.local_kubernetes.volumes`. Stateless: each round looks at all claims and volumes.
 """
 
 import shutil
@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cluster.places import NODES, kubeconfig
 from kubernetes import client, config
+
+from scripts.local_kubernetes.places import NODES, kubeconfig
 
 CLASS = "ottla-local"
 PROVISIONER = "ottla.dev/local"

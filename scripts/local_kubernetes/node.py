@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from cluster import cgroups, image_store, pki, programs, runtime
-from cluster.places import API_ADDRESS, Place
+from scripts.local_kubernetes import cgroups, image_store, pki, programs, runtime
+from scripts.local_kubernetes.places import API_ADDRESS, Place
 
 
 def start(node: Place, binaries: Path) -> None:

@@ -1,7 +1,7 @@
 """Kubernetes, Helm and CoreDNS, built once from their own sources by `tools/go.mod` into the user's cache.
 
-The folder is named by the content of go.sum, so that another version is another folder; it appears by rename, so that a
-build that was interrupted leaves nothing half done.
+The folder is named by the content of go.mod and go.sum, so that another version is another folder (a comment in them
+rebuilds everything, too). It appears by rename, so that an interrupted build leaves nothing half done.
 """
 
 import hashlib
@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from cluster.commands import CommandFailed
-from cluster.go_toolchain import ensure_go
-from cluster.places import KUBERNETES_VERSION, cache_folder
+from scripts.local_kubernetes.commands import CommandFailed
+from scripts.local_kubernetes.go_toolchain import ensure_go
+from scripts.local_kubernetes.places import KUBERNETES_VERSION, cache_folder
 
 TOOLS = Path(__file__).parent / "tools"
 BUILD_TIMEOUT_S = 45 * 60.0
@@ -34,7 +34,7 @@ def binaries_folder() -> Path:
     return cache_folder() / f"kubernetes-{KUBERNETES_VERSION}-{digest}"
 
 
-def ensure_binaries(tell: Callable[[str], None]) -> Path:
+def ensure_binaries(show: Callable[[str], None]) -> Path:
     """The folder with all programs; builds them the first time, which takes a quarter of an hour on two cores."""
     folder = binaries_folder()
     if folder.is_dir():
@@ -43,7 +43,7 @@ def ensure_binaries(tell: Callable[[str], None]) -> Path:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="build-") as scratch:
         made = Path(scratch) / "bin"
         made.mkdir()
-        _build(made, tell)
+        _build(made, show)
         try:
             made.rename(folder)
         except OSError:
@@ -53,7 +53,7 @@ def ensure_binaries(tell: Callable[[str], None]) -> Path:
     return folder
 
 
-def _build(target: Path, tell: Callable[[str], None]) -> None:
+def _build(target: Path, show: Callable[[str], None]) -> None:
     version = "k8s.io/component-base/version."
     major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
     stamps = {"gitVersion": KUBERNETES_VERSION, "gitMajor": major, "gitMinor": minor}
@@ -65,7 +65,7 @@ def _build(target: Path, tell: Callable[[str], None]) -> None:
     said: list[str] = []
     for line in process.stderr:  # -v names each package when it is compiled: progress
         said = [*said[-20:], line]
-        tell(line.strip())
+        show(line.strip())
     if process.wait(BUILD_TIMEOUT_S) != 0:
         raise CommandFailed(f"building Kubernetes failed:\n{''.join(said)}")
     if missing := [name for name in NODE_PROGRAMS if not (target / name).is_file()]:

@@ -4,11 +4,11 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import image_store, in_docker, runtime
-from cluster.access import Access
-from cluster.commands import run
-from cluster.places import NODES, state_folder
-from cluster.progress import console, step
+from scripts.local_kubernetes import image_store, in_docker, runtime
+from scripts.local_kubernetes.access import Access
+from scripts.local_kubernetes.commands import run
+from scripts.local_kubernetes.places import NODES, state_folder
+from scripts.local_kubernetes.progress import console, step
 
 LOAD_TIMEOUT_S = 600.0
 

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from cluster.commands import CommandFailed, run
+from scripts.local_kubernetes.commands import CommandFailed, run
 
 INSTALL_TIMEOUT_S = 600.0
 CNI_PLUGINS = Path("/usr/lib/cni")

@@ -8,9 +8,10 @@ import stat
 from pathlib import Path
 
 import psutil
-from cluster import cgroups, kernel_settings, programs
-from cluster.commands import CommandFailed, answers, run
-from cluster.places import CONTROL_BRIDGE, NODES, state_folder
+
+from scripts.local_kubernetes import cgroups, kernel_settings, programs
+from scripts.local_kubernetes.commands import CommandFailed, answers, run
+from scripts.local_kubernetes.places import CONTROL_BRIDGE, NODES, state_folder
 
 REMOVE_TIMEOUT_S = 300.0
 RULES_OF_KUBERNETES = re.compile(r"\b(KUBE|CNI)-")

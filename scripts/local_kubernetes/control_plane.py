@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from cluster import pki, programs
-from cluster.commands import answers, wait_until
-from cluster.places import (
+from scripts.local_kubernetes import pki, programs
+from scripts.local_kubernetes.commands import answers, wait_until
+from scripts.local_kubernetes.places import (
     API_ADDRESS,
     API_PORT,
     ETCD_PEER_PORT,

@@ -4,9 +4,9 @@ import contextlib
 import json
 from pathlib import Path
 
-from cluster import pki, programs
-from cluster.commands import CommandFailed, run
-from cluster.places import API_ADDRESS, CONTROL_BRIDGE, PODS, state_folder
+from scripts.local_kubernetes import pki, programs
+from scripts.local_kubernetes.commands import CommandFailed, run
+from scripts.local_kubernetes.places import API_ADDRESS, CONTROL_BRIDGE, PODS, state_folder
 
 DNS = f""".:53 {{
   bind {API_ADDRESS}

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from cluster.places import state_folder
+from scripts.local_kubernetes.places import state_folder
 
 # Pods of different nodes talk through this machine; 127.0.0.1 reaches NodePorts.
 OURS = {"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/route_localnet": "1"}

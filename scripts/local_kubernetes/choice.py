@@ -1,15 +1,15 @@
-"""Which cluster the tests use: the one that KUBECONFIG names, else kind where docker answers, else our own."""
+"""Which cluster is used: the one that KUBECONFIG names, else kind where docker answers, else our own."""
 
 import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster import in_docker, loading, own, teardown
-from cluster.access import Access
-from cluster.binaries import ensure_binaries
-from cluster.places import kubeconfig
-from cluster.progress import step
+from scripts.local_kubernetes import in_docker, loading, own, teardown
+from scripts.local_kubernetes.access import Access
+from scripts.local_kubernetes.binaries import ensure_binaries
+from scripts.local_kubernetes.places import kubeconfig
+from scripts.local_kubernetes.progress import step
 
 
 def is_given() -> bool:
@@ -61,5 +61,5 @@ def _existing() -> Access:
     assert given is not None
     if shutil.which("kubectl") and shutil.which("helm"):
         return Access("existing", given, None)
-    with step("kubectl and Helm (built once)") as tell:
-        return Access("existing", given, ensure_binaries(tell))
+    with step("kubectl and Helm (built once)") as show:
+        return Access("existing", given, ensure_binaries(show))

@@ -1,14 +1,14 @@
-"""`python -m cluster up | down | env | load ARCHIVE…`: the test cluster by hand."""
+"""`python -m scripts.local_kubernetes up | down | env | load ARCHIVE…`: what `make cluster-up` and its sisters run."""
 
 import sys
 from pathlib import Path
 
-from cluster import choice, loading
-from cluster.commands import CommandFailed
-from cluster.programs import ProgramFailed
-from cluster.progress import console
+from scripts.local_kubernetes import choice, loading
+from scripts.local_kubernetes.commands import CommandFailed
+from scripts.local_kubernetes.programs import ProgramFailed
+from scripts.local_kubernetes.progress import console
 
-USAGE = "usage: python -m cluster up | down | env | load ARCHIVE…"
+USAGE = "usage: python -m scripts.local_kubernetes up | down | env | load ARCHIVE…"
 
 
 def main(words: list[str]) -> None:

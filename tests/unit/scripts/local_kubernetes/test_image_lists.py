@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cluster.image_store import newest
+from scripts.local_kubernetes.image_store import newest
 
 
 def test_another_digest_of_an_image_replaces_the_older_one() -> None:

@@ -2,12 +2,13 @@
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from cluster.commands import run
-from cluster.visit import Kind, Visit
+from scripts.local_kubernetes.commands import run
+
+Kind = Literal["existing", "kind", "own"]
 
 
 @dataclass(frozen=True)
@@ -15,12 +16,6 @@ class Access:
     kind: Kind
     kubeconfig: str
     programs: Path | None  # a folder with kubectl and helm; None when they are on the PATH
-    visit: Visit = field(default_factory=lambda: Visit(is_ours=True))  # the names that a run of tests has in it
-
-    @property
-    def namespace(self) -> str:
-        """Of everything that the tests make."""
-        return self.visit.namespace
 
     @property
     def environment(self) -> dict[str, str]:

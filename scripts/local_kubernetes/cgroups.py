@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from cluster.places import Place
+from scripts.local_kubernetes.places import Place
 
 MOUNT = Path("/sys/fs/cgroup")
 CONTROLLERS = "+cpu +cpuset +io +memory +pids"

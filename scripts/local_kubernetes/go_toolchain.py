@@ -9,9 +9,9 @@ import urllib.request
 import zipfile
 from pathlib import Path
 
-from cluster.commands import CommandFailed, run
-from cluster.packages import search_path
-from cluster.places import cache_folder
+from scripts.local_kubernetes.commands import CommandFailed, run
+from scripts.local_kubernetes.packages import search_path
+from scripts.local_kubernetes.places import cache_folder
 
 VERSION = "1.24.9"
 SHA256 = "2a683c9c1d65a0e221519c21850a3ed5fe5ff287d39d74e35e4af7ceb9e333b2"

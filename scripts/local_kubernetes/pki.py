@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.commands import run
-from cluster.places import API_ADDRESS, API_PORT, NODES, SERVICE_OF_API, state_folder
+from scripts.local_kubernetes.commands import run
+from scripts.local_kubernetes.places import API_ADDRESS, API_PORT, NODES, SERVICE_OF_API, state_folder
 
 DAYS = "30"
 API_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")

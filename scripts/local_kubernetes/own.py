@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster import (
+from scripts.local_kubernetes import (
     control_plane,
     image_store,
     kernel_settings,
@@ -20,15 +20,15 @@ from cluster import (
     teardown,
     volumes,
 )
-from cluster.access import Access
-from cluster.binaries import binaries_folder, ensure_binaries
-from cluster.commands import CommandFailed, answers, wait_until
-from cluster.places import NODES, Place, kubeconfig, state_folder
-from cluster.progress import step
+from scripts.local_kubernetes.access import Access
+from scripts.local_kubernetes.binaries import binaries_folder, ensure_binaries
+from scripts.local_kubernetes.commands import CommandFailed, answers, wait_until
+from scripts.local_kubernetes.places import NODES, Place, kubeconfig, state_folder
+from scripts.local_kubernetes.progress import step
 
 READY_TIMEOUT_S = 90.0
 BUSY_TIMEOUT_S = 60.0
-TESTS = Path(__file__).parent.parent
+TOP = Path(__file__).parents[2]
 PROGRAMS = (
     "etcd",
     "kube-apiserver",
@@ -64,8 +64,8 @@ def up(archives: Sequence[Path] = ()) -> Access:
     os.environ["PATH"] = packages.search_path()
     with step("packages of the nodes"):
         packages.ensure_packages()
-    with step("Kubernetes, Helm and CoreDNS (built once, about 15 minutes)") as tell:
-        binaries = ensure_binaries(tell)
+    with step("Kubernetes, Helm and CoreDNS (built once, about 15 minutes)") as show:
+        binaries = ensure_binaries(show)
     if teardown.left_behind():
         with step("removing what a former run left"):
             teardown.down()
@@ -116,7 +116,8 @@ def _start_nodes(binaries: Path) -> None:
     network.start_dns(binaries)
     network.start_services(binaries)
     access().apply(volumes.STORAGE_CLASS)
-    programs.start("volumes", [sys.executable, "-m", "cluster.volumes"], environment={"PYTHONPATH": str(TESTS)})
+    provisioner = [sys.executable, "-m", volumes.__name__]
+    programs.start("volumes", provisioner, environment={"PYTHONPATH": str(TOP)})
     with ThreadPoolExecutor(len(NODES)) as threads:
         list(threads.map(lambda place: node.start(place, binaries), NODES))
 

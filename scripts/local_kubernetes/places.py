@@ -1,4 +1,4 @@
-"""Addresses, names and folders of the test cluster that we start ourselves.
+"""Addresses, names and folders of the cluster that we start ourselves.
 
 One cluster per machine: its bridges, addresses and cgroups have fixed names, so that a later run finds what a crashed
 one left behind.

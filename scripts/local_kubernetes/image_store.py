@@ -10,9 +10,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster import programs, runtime
-from cluster.commands import run
-from cluster.places import Place, cache_folder, state_folder
+from scripts.local_kubernetes import programs, runtime
+from scripts.local_kubernetes.commands import run
+from scripts.local_kubernetes.places import Place, cache_folder, state_folder
 
 PROGRAM = "image-store"
 DATABASES = "*.db"

@@ -4,16 +4,16 @@ import os
 import shutil
 from pathlib import Path
 
-from cluster.access import Access
-from cluster.binaries import ensure_binaries
-from cluster.commands import answers, run
-from cluster.go_toolchain import ensure_go
-from cluster.places import cache_folder
-from cluster.progress import step
+from scripts.local_kubernetes.access import Access
+from scripts.local_kubernetes.binaries import ensure_binaries
+from scripts.local_kubernetes.commands import answers, run
+from scripts.local_kubernetes.go_toolchain import ensure_go
+from scripts.local_kubernetes.places import cache_folder
+from scripts.local_kubernetes.progress import step
 
 NAME = "ottla"
 KIND_MODULE = "sigs.k8s.io/kind@v0.30.0"
-CONFIG = Path(__file__).parent.parent.parent / "kind-config.yaml"
+CONFIG = Path(__file__).parents[2] / "kind-config.yaml"
 CREATE_TIMEOUT_S = 600.0
 STORAGE_CLASS = {
     "apiVersion": "storage.k8s.io/v1",
@@ -37,8 +37,8 @@ def access() -> Access:
     on_path = all(shutil.which(name) for name in ("kubectl", "helm"))
     if on_path:
         return Access("kind", str(kubeconfig()), None)
-    with step("kubectl and Helm (built once)") as tell:
-        return Access("kind", str(kubeconfig()), ensure_binaries(tell))
+    with step("kubectl and Helm (built once)") as show:
+        return Access("kind", str(kubeconfig()), ensure_binaries(show))
 
 
 def runs() -> bool:

@@ -1,6 +1,6 @@
 """Taking the cluster down leaves the rules of others."""
 
-from cluster.teardown import rules_of_kubernetes, without_kubernetes
+from scripts.local_kubernetes.teardown import rules_of_kubernetes, without_kubernetes
 
 RULES = """\
 *nat

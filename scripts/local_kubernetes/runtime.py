@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from cluster import programs
-from cluster.commands import answers, run, wait_until
-from cluster.packages import CNI_PLUGINS
-from cluster.pause_image import IMAGE as PAUSE_IMAGE
+from scripts.local_kubernetes import programs
+from scripts.local_kubernetes.commands import answers, run, wait_until
+from scripts.local_kubernetes.packages import CNI_PLUGINS
+from scripts.local_kubernetes.pause_image import IMAGE as PAUSE_IMAGE
 
 START_TIMEOUT_S = 60.0
 IMPORT_TIMEOUT_S = 600.0
