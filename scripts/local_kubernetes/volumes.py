@@ -1,6 +1,7 @@
 """A provisioner of local volumes: a folder on the node that the scheduler chose, gone when its claim is gone.
 
-Runs as a program of the cluster: `python -m scripts.local_kubernetes.volumes`. Stateless: each round looks at all claims and volumes.
+Runs as a program of the cluster (`python -m scripts.local_kubernetes.volumes`). It keeps no state: each round lists all
+claims and volumes.
 """
 
 import shutil

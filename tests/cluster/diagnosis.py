@@ -8,7 +8,8 @@ LINES_MAX = 60
 
 
 def diagnosis(cluster: VisitedCluster) -> str:
-    return "\n".join(f"$ kubectl {' '.join(question)}\n{_last_lines(cluster, question)}" for question in _questions(cluster))
+    said = {question: _last_lines(cluster, question) for question in _questions(cluster)}
+    return "\n".join(f"$ kubectl {' '.join(question)}\n{lines}" for question, lines in said.items())
 
 
 def _questions(cluster: VisitedCluster) -> list[tuple[str, ...]]:

@@ -194,6 +194,8 @@ def test_what_only_time_can_tell_becomes_a_condition(
         ({"restartPolicy": {"type": "Sometimes"}}, 'Unsupported value: "Sometimes"'),
     ],
 )
-def test_a_spec_that_cannot_be_is_refused_in_a_sentence(installed: VisitedCluster, spec: dict[str, Any], sentence: str) -> None:
+def test_a_spec_that_cannot_be_is_refused_in_a_sentence(
+    installed: VisitedCluster, spec: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(CommandFailed, match=sentence):
         installed.apply(application(installed.namespace, "refused", **spec))
