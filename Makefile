@@ -43,7 +43,7 @@ protos: env ## Generate broker/ottla/pb from proto/
 	@$(BIN)/python scripts/generate_protos.py
 
 crds: env ## Generate crds/ and the chart's copies from the operator's models
-	@$(BIN)/python -m ottla_operator.resources.generate
+	@$(BIN)/python scripts/generate_crds.py
 
 docs: env ## Generate CONFIG.md
 	@$(BIN)/python -m ottla.config.document

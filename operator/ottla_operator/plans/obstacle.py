@@ -1,8 +1,8 @@
-"""Why something cannot be now. Pure."""
+"""Why something is not possible now. Pure."""
 
 import msgspec
 
-__all__ = ["Obstacle", "Trouble"]
+__all__ = ["Obstacle", "TemporaryFailure"]
 
 
 class Obstacle(msgspec.Struct, frozen=True):
@@ -12,5 +12,6 @@ class Obstacle(msgspec.Struct, frozen=True):
     message: str
 
 
-class Trouble(Exception):
-    """Somebody else does not answer or refuses: expected, tried again, and told by its text. Anything else is a bug."""
+class TemporaryFailure(Exception):
+    """The API server or the brokers do not answer, or refuse. Expected: logged by its text and tried again. Any other
+    exception is a bug."""

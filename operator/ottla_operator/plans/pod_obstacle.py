@@ -1,4 +1,4 @@
-"""Why a pod does not start, whatever it was made for. Pure."""
+"""Why a pod does not start: brokers', drivers' and executors' alike. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,13 +12,13 @@ IMAGE_REASONS = {"ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "Inval
 NOT_STARTED_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
 
-def pod_obstacle(body: Object, *, room: str) -> Obstacle | None:
-    """`room` says what to do when it finds no place."""
+def pod_obstacle(body: Object, *, remedy: str) -> Obstacle | None:
+    """`remedy`: what to do when it cannot be scheduled."""
     name, status = body["metadata"]["name"], body.get("status", {})
     conditions = {one["type"]: one for one in status.get("conditions", ())}
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
-        return Obstacle("Unschedulable", f"pod {name} finds no place ({scheduled.get('message', '')}); {room}")
+        return Obstacle("Unschedulable", f"pod {name} cannot be scheduled ({scheduled.get('message', '')}); {remedy}")
     containers = (_container_obstacle(name, container) for container in status.get("containerStatuses", ()))
     return next((obstacle for obstacle in containers if obstacle is not None), None)
 

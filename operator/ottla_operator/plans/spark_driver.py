@@ -13,11 +13,11 @@ from ottla_operator.resources.labels import ATTEMPT
 __all__ = ["DriverState", "ObservedDriver", "driver_of", "executors_obstacle", "executors_running", "last_words"]
 
 Object = Mapping[str, Any]
-ROOM = "give it a node with room and its volume, or ask for less in spec.driver and spec.executor"
+REMEDY = "give it a node with free CPU, memory and its volume, or ask for less in spec.driver and spec.executor"
 LAST_LINES_MAX, LAST_WORDS_MAX = 12, 2000
-# Log lines of Spark that tell of its ordinary life, such as how it cleans up after the failure.
+# Log lines of Spark's ordinary work, such as how it cleans up after the failure.
 ORDINARY = (" INFO ", " DEBUG ", " TRACE ")
-# A Java stack says least in its many frames.
+# The many frames of a Java stack say least.
 JAVA_FRAMES = ("\tat ", "\t... ")
 
 
@@ -73,7 +73,7 @@ def _end(status: Object) -> str:
 
 
 def _obstacle(body: Object) -> Obstacle | None:
-    return pod_obstacle(body, room=ROOM)
+    return pod_obstacle(body, remedy=REMEDY)
 
 
 def executors_running(pods: Iterable[Object]) -> int:

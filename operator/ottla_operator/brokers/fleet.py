@@ -1,4 +1,4 @@
-"""The only module that talks to brokers: their Control service over gRPC, wherever its leader is."""
+"""The brokers' Control service over gRPC. Only its leader answers, so each call finds that first."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,14 +10,14 @@ from ottla.pb import control_pb2 as pb
 from ottla.pb.control_pb2_grpc import ControlStub
 from ottla.rpc.channels import OPTIONS
 
-from ottla_operator.plans.obstacle import Trouble
+from ottla_operator.plans.obstacle import TemporaryFailure
 from ottla_operator.plans.rollout import FleetView, Verdict
 from ottla_operator.plans.topics import FoundTopic, TopicChange, TopicOutcome
 
 __all__ = ["Fleet", "FleetRefused", "FleetUnavailable"]
 
 ANSWER_SECONDS_MAX, CHANGE_SECONDS_MAX = 3.0, 15.0
-# An election takes a moment; whoever asks in it need not hear of it.
+# An election takes less than that: a call during one succeeds late instead of failing.
 ATTEMPTS, PAUSE_SECONDS = 4, 0.5
 TOPICS_PER_CALL_MAX = 1000
 LEADER = "ottla-leader"
@@ -26,16 +26,16 @@ TRY_ANOTHER = (
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.FAILED_PRECONDITION,
-    grpc.StatusCode.UNIMPLEMENTED,  # it has begun to listen and does not serve yet
+    grpc.StatusCode.UNIMPLEMENTED,  # it listens already and does not serve yet
 )
 
 
-class FleetUnavailable(Trouble):
-    """No active controller answers; the text says what the nodes said."""
+class FleetUnavailable(TemporaryFailure):
+    """No active controller answers; the text quotes a node."""
 
 
-class FleetRefused(Trouble):
-    """The controller does not do what was asked of it; the text says why."""
+class FleetRefused(TemporaryFailure):
+    """The controller refused the request; the text says why."""
 
 
 class Fleet:
@@ -74,9 +74,9 @@ class Fleet:
     # topics
 
     async def topics(self, names: Sequence[str]) -> dict[str, FoundTopic]:
-        """Those of `names` that there are."""
+        """Those of `names` that exist."""
         found: dict[str, FoundTopic] = {}
-        for some in _portions(names):
+        for some in _batches(names):
             reply: pb.DescribeTopicsReply = await self._send("DescribeTopics", pb.DescribeTopicsRequest(names=some))
             found |= {topic.name: _found(topic) for topic in reply.topics if not topic.outcome.code}
         return found
@@ -88,9 +88,9 @@ class Fleet:
         return await self._change(changes, lambda some: pb.AlterTopicsRequest(topics=some), "AlterTopics")
 
     async def delete_topics(self, names: Sequence[str]) -> dict[str, TopicOutcome]:
-        """One that is gone is deleted."""
+        """A topic that does not exist counts as deleted."""
         outcomes: dict[str, TopicOutcome] = {}
-        for some in _portions(names):
+        for some in _batches(names):
             request = pb.DeleteTopicsRequest(names=some)
             outcomes |= _outcomes(await self._send("DeleteTopics", request, seconds_max=CHANGE_SECONDS_MAX))
         return {
@@ -101,7 +101,7 @@ class Fleet:
         self, changes: Sequence[TopicChange], request: Callable[[list[pb.TopicSpec]], Any], method: str
     ) -> dict[str, TopicOutcome]:
         outcomes: dict[str, TopicOutcome] = {}
-        for some in _portions([_spec(change) for change in changes]):
+        for some in _batches([_spec(change) for change in changes]):
             outcomes |= _outcomes(await self._send(method, request(some), seconds_max=CHANGE_SECONDS_MAX))
         return outcomes
 
@@ -131,7 +131,7 @@ class Fleet:
             except asyncio.CancelledError:
                 if _is_cancelled():
                     raise
-                said.append(f"node {node_id}: the connection was given up")  # another look knows a newer address
+                said.append(f"node {node_id}: the connection was given up")  # the next reconcile has its new address
             except grpc.aio.AioRpcError as error:
                 said.append(f"node {node_id}: {error.details()}")
                 if error.code() not in TRY_ANOTHER:
@@ -149,7 +149,7 @@ class Fleet:
 
 
 def _is_cancelled() -> bool:
-    """Somebody cancelled this very task; otherwise it is gRPC's word for a call that ended."""
+    """Whether this task itself was cancelled: gRPC raises CancelledError also for a call whose channel was closed."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -161,7 +161,7 @@ def _leaders(error: grpc.aio.AioRpcError) -> list[int]:
     return [int(text) for text in named if text.isdecimal()]
 
 
-def _portions(items: Sequence[Any]) -> Iterable[list[Any]]:
+def _batches(items: Sequence[Any]) -> Iterable[list[Any]]:
     for start in range(0, len(items), TOPICS_PER_CALL_MAX):
         yield list(items[start : start + TOPICS_PER_CALL_MAX])
 

@@ -1,10 +1,10 @@
-"""What exists of a cluster: read from the API server, handed on as typed values."""
+"""What exists of a cluster in Kubernetes, as typed values."""
 
 import asyncio
 
 import msgspec
 
-from ottla_operator.kube import (
+from ottla_operator.kube.client import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
     NODES,
@@ -39,10 +39,10 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def observe(kube: Kube, cluster: KafkaCluster) -> Observed:
-    place, labels = cluster.metadata.namespace, selector_of(cluster)
+    namespace, labels = cluster.metadata.namespace, selector_of(cluster)
     kinds = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, DISRUPTION_BUDGETS, VOLUME_CLAIMS)
     sets, services, config_maps, budgets, claims = await asyncio.gather(
-        *(kube.list(kind, place, labels=labels) for kind in kinds)
+        *(kube.list(kind, namespace, labels=labels) for kind in kinds)
     )
     records = [*map(record_of_set, sets), *map(record_of_claim, claims)]
     return Observed(

@@ -1,16 +1,15 @@
-"""Events for people (`kubectl describe`, `kubectl get events`): what was done, and never too many of them."""
+"""Kubernetes' Events (`kubectl describe`, `kubectl get events`): what the operator did, at a bounded rate."""
 
 import logging
 import uuid
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
 
-from ottla_operator.kube import EVENTS, Kind, Kube, KubeError
-from ottla_operator.plans.conditions import timestamp
+from ottla_operator.kube import moments
+from ottla_operator.kube.client import EVENTS, Kind, Kube, KubeError
 from ottla_operator.resources.model import Metadata
 
-__all__ = ["Announcing"]
+__all__ = ["EventRecorder"]
 
 log = logging.getLogger("ottla.operator")
 
@@ -18,21 +17,21 @@ EVENTS_PER_WINDOW_MAX, WINDOW_SECONDS = 30, 60.0
 MESSAGE_LENGTH_MAX = 1000
 
 
-class Announcing:
-    """An event that is one too many, or that cannot be written, is only logged: nobody's work depends on it."""
+class EventRecorder:
+    """An event over the rate, or that cannot be written, is only logged: nothing depends on it."""
 
     def __init__(self, kube: Kube, *, clock: Callable[[], float]) -> None:
         self._kube = kube
         self._clock = clock
         self._recent: deque[float] = deque(maxlen=EVENTS_PER_WINDOW_MAX)
 
-    async def say(self, kind: Kind, about: Metadata, *, reason: str, message: str, warning: bool = False) -> None:
+    async def record(self, kind: Kind, about: Metadata, *, reason: str, message: str, warning: bool = False) -> None:
         log.log(logging.WARNING if warning else logging.INFO, "%s %s: %s", kind.kind, about.name, message)
         now = self._clock()
         if len(self._recent) == EVENTS_PER_WINDOW_MAX and now - self._recent[0] < WINDOW_SECONDS:
             return
         self._recent.append(now)
-        moment = timestamp(datetime.now(UTC))
+        moment = moments.now()
         event = {
             "apiVersion": "v1",
             "kind": "Event",

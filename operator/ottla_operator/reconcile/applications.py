@@ -1,24 +1,20 @@
-"""Looking after one SparkApplication: observe → decide → report → act.
+"""Reconciling one SparkApplication: observe → decide → write the status → act.
 
-The phase is read from the API server at each look and reported before it is acted upon: what a reported phase asks for
-is done at least once, by this operator or the next one.
+The phase is read from the API server each time, and written before it is acted upon: what a phase asks for is done at
+least once, by this operator or by the one that is started after it.
 """
 
 import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import msgspec
 
-from ottla_operator import observing
-from ottla_operator.announcing import Announcing
-from ottla_operator.applying import Applying
-from ottla_operator.clusters import Clusters
-from ottla_operator.environment import Environment
-from ottla_operator.fleet import FleetUnavailable
-from ottla_operator.kube import (
+from ottla_operator.brokers.fleet import FleetUnavailable
+from ottla_operator.kube import moments, observing
+from ottla_operator.kube.applying import Applier
+from ottla_operator.kube.client import (
     CONFIG_MAPS,
     PODS,
     ROLE_BINDINGS,
@@ -31,8 +27,10 @@ from ottla_operator.kube import (
     Manifest,
     kind_of,
 )
+from ottla_operator.kube.events import EventRecorder
+from ottla_operator.kube.status import StatusWriter
 from ottla_operator.manifests.spark_checkpoint import checkpoint_claim
-from ottla_operator.manifests.spark_config import SparkPlace, config_map
+from ottla_operator.manifests.spark_config import SparkRuntime, config_map
 from ottla_operator.manifests.spark_driver_access import driver_account, driver_role, driver_role_binding
 from ottla_operator.manifests.spark_driver_pod import CONTAINER, driver_pod
 from ottla_operator.manifests.spark_driver_service import driver_service
@@ -45,88 +43,90 @@ from ottla_operator.plans.spark_driver import (
     executors_running,
     last_words,
 )
-from ottla_operator.plans.spark_phases import NEXT, Event, Phase, Seen, event_of
+from ottla_operator.plans.spark_phases import NEXT, Event, Observation, Phase, event_of
 from ottla_operator.plans.spark_status import Situation, after, spark_status
-from ottla_operator.reconciling import Key
+from ottla_operator.reconcile.clusters import ClusterReconciler
+from ottla_operator.reconcile.environment import Environment
+from ottla_operator.reconcile.queue import Key
 from ottla_operator.resources.kafka_cluster import KafkaCluster
 from ottla_operator.resources.spark_application import Kafka, SparkApplication, SparkApplicationStatus
-from ottla_operator.status import Reporting
 
-__all__ = ["Applications"]
+__all__ = ["ApplicationReconciler"]
 
 log = logging.getLogger("ottla.operator")
 
 KIND = kind_of(SparkApplication)
 LOG_LINES_MAX = 100
-# When to look again, if nobody tells.
+# When to reconcile again without a notification.
 AT_ONCE_SECONDS = 0.0
-LOOK_SECONDS = {Phase.WAITING: 2.0, Phase.SUBMITTED: 5.0, Phase.RUNNING: 60.0, Phase.PENDING_RERUN: 1.0}
+AGAIN_SECONDS = {Phase.WAITING: 2.0, Phase.SUBMITTED: 5.0, Phase.RUNNING: 60.0, Phase.PENDING_RERUN: 1.0}
 ENDED = (Phase.COMPLETED, Phase.FAILED)
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is of an application in Kubernetes. `driver`: whatever has its name, of this run or another."""
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
+    """What exists of an application in Kubernetes. `driver`: whatever has its name, of this run or another."""
 
     driver: ObservedDriver | None
     executors: list[Manifest]
     waiting_for: Obstacle | None
 
 
-class Applications:
-    def __init__(self, kube: Kube, clusters: Clusters, environment: Environment) -> None:
+class ApplicationReconciler:
+    def __init__(self, kube: Kube, clusters: ClusterReconciler, environment: Environment) -> None:
         self._kube = kube
         self._clusters = clusters
         self._environment = environment
-        self._applying = Applying(kube)
-        self._reporting = Reporting(kube)
-        self._announcing = Announcing(kube, clock=time.monotonic)
+        self._applier = Applier(kube)
+        self._statuses = StatusWriter(kube)
+        self._events = EventRecorder(kube, clock=time.monotonic)
 
-    async def look(self, key: Key) -> float | None:
+    async def reconcile(self, key: Key) -> float | None:
+        """After how many seconds to do it again, at the latest."""
         body = await self._kube.get(KIND, key.namespace, key.name)
-        if body is None or "deletionTimestamp" in body["metadata"]:  # its objects go with it, by their owner
+        if body is None or "deletionTimestamp" in body["metadata"]:  # Kubernetes deletes its objects
             return None
         application = SparkApplication.parse(body)
         before = application.status or SparkApplicationStatus()
-        phase, now = Phase(before.application_state.state), datetime.now(UTC)
-        around = await self._observe(application, phase)
-        event = event_of(phase, _seen(application, before, around, now))
-        status = before if event is None else await self._after(application, event, NEXT[phase, event], around, now)
-        situation = _situation(around, Phase(status.application_state.state))
+        phase, now = Phase(before.application_state.state), moments.now()
+        observed = await self._observe(application, phase)
+        event = event_of(phase, _observation(application, before, observed))
+        status = before if event is None else await self._after(application, event, NEXT[phase, event], observed, now)
+        situation = _situation(observed, Phase(status.application_state.state))
         status = spark_status(application, status, situation, now=now)
-        await self._reporting.report(KIND, application.metadata, before=application.status, now=status)
+        await self._statuses.write(KIND, application.metadata, before=application.status, now=status)
         phase = Phase(status.application_state.state)
-        await self._act(application, phase, status.execution_attempts, around)
-        return LOOK_SECONDS.get(phase) if event is None or phase in ENDED else AT_ONCE_SECONDS
+        await self._act(application, phase, status.execution_attempts, observed)
+        return AGAIN_SECONDS.get(phase) if event is None or phase in ENDED else AT_ONCE_SECONDS
 
     async def _after(
-        self, application: SparkApplication, event: Event, phase: Phase, around: Surroundings, now: datetime
+        self, application: SparkApplication, event: Event, phase: Phase, observed: Observed, now: str
     ) -> SparkApplicationStatus:
         failed = event is Event.DRIVER_FAILED
-        failure = await self._failure(application, around.driver) if failed else ""
+        failure = await self._failure(application, observed.driver) if failed else ""
         message = f"{event.value}: {failure}" if failure else event.value
-        await self._announcing.say(
+        await self._events.record(
             KIND, application.metadata, reason=phase.value, message=message, warning=failed or phase is Phase.FAILED
         )
         return after(application, event, phase, driver=driver_name(application), failure=failure, now=now)
 
     # observing
 
-    async def _observe(self, application: SparkApplication, phase: Phase) -> Surroundings:
-        place = application.metadata.namespace
+    async def _observe(self, application: SparkApplication, phase: Phase) -> Observed:
+        namespace = application.metadata.namespace
         waiting = self._waiting_for(application) if phase is Phase.WAITING else _nothing()
         pod, executors, waiting_for = await asyncio.gather(
-            self._kube.get(PODS, place, driver_name(application)),
-            self._kube.list(PODS, place, labels=selector_of(application, "executor")),
+            self._kube.get(PODS, namespace, driver_name(application)),
+            self._kube.list(PODS, namespace, labels=selector_of(application, "executor")),
             waiting,
         )
-        return Surroundings(driver=driver_of(pod) if pod else None, executors=executors, waiting_for=waiting_for)
+        return Observed(driver=driver_of(pod) if pod else None, executors=executors, waiting_for=waiting_for)
 
     async def _waiting_for(self, application: SparkApplication) -> Obstacle | None:
         kafka = application.spec.kafka
         if kafka is None:
             return None
         key = Key(application.metadata.namespace, kafka.cluster_ref.name)
-        cluster = self._clusters.seen.get(key)
+        cluster = self._clusters.known(key)
         if cluster is None:
             step = "make it, or correct spec.kafka.clusterRef"
             return Obstacle("ClusterNotFound", f"there is no KafkaCluster {key.name} in {key.namespace}; {step}")
@@ -159,41 +159,41 @@ class Applications:
 
     # acting
 
-    async def _act(self, application: SparkApplication, phase: Phase, attempt: int, around: Surroundings) -> None:
+    async def _act(self, application: SparkApplication, phase: Phase, attempt: int, observed: Observed) -> None:
         if phase is Phase.SUBMITTED:
-            await self._submit(application, attempt, around.driver)
+            await self._submit(application, attempt, observed.driver)
         elif phase is Phase.PENDING_RERUN:
-            await self._remove(application, [around.driver] if around.driver else [], around.executors)
+            await self._remove(application, [observed.driver] if observed.driver else [], observed.executors)
         elif phase in ENDED:
-            await self._remove(application, [], around.executors)
+            await self._remove(application, [], observed.executors)
 
     async def _submit(self, application: SparkApplication, attempt: int, driver: ObservedDriver | None) -> None:
         if driver is not None:
             if not _is_of_this_run(driver, application, attempt):
                 await self._remove(application, [driver], [])
             return
-        place = self._place(application)
-        await self._bring_access(application)
-        await self._bring_claim(application)
-        await self._applying.bring(SERVICES, [driver_service(application)], [])
-        await self._applying.bring(CONFIG_MAPS, [config_map(application, place)], [])
+        runtime = self._runtime(application)
+        await self._apply_access(application)
+        await self._make_claim(application)
+        await self._applier.apply(SERVICES, [driver_service(application)], [])
+        await self._applier.apply(CONFIG_MAPS, [config_map(application, runtime)], [])
         try:
-            await self._kube.create(driver_pod(application, place, attempt=attempt), PODS)
+            await self._kube.create(driver_pod(application, runtime, attempt=attempt), PODS)
         except Conflict:
             log.debug("%s: the driver of an earlier run is not gone yet", application.metadata.name)
 
-    async def _bring_access(self, application: SparkApplication) -> None:
+    async def _apply_access(self, application: SparkApplication) -> None:
         if application.spec.driver.service_account is None:
-            await self._applying.bring(SERVICE_ACCOUNTS, [driver_account(application)], [])
-            await self._applying.bring(ROLES, [driver_role(application)], [])
-            await self._applying.bring(ROLE_BINDINGS, [driver_role_binding(application)], [])
+            await self._applier.apply(SERVICE_ACCOUNTS, [driver_account(application)], [])
+            await self._applier.apply(ROLES, [driver_role(application)], [])
+            await self._applier.apply(ROLE_BINDINGS, [driver_role_binding(application)], [])
 
-    async def _bring_claim(self, application: SparkApplication) -> None:
-        """One that is there is taken as it is: claims hardly change."""
+    async def _make_claim(self, application: SparkApplication) -> None:
+        """An existing one is used as it is: hardly anything of a claim can change."""
         claim = checkpoint_claim(application)
         if claim is not None:
-            place = claim["metadata"]
-            if await self._kube.get(VOLUME_CLAIMS, place["namespace"], place["name"]) is None:
+            metadata = claim["metadata"]
+            if await self._kube.get(VOLUME_CLAIMS, metadata["namespace"], metadata["name"]) is None:
                 await self._kube.apply(claim, VOLUME_CLAIMS)
 
     async def _remove(
@@ -204,9 +204,9 @@ class Applications:
         for name, uid in [*going, *((one["name"], one["uid"]) for one in metadata)]:
             await self._kube.delete(PODS, application.metadata.namespace, name, uid=uid)
 
-    def _place(self, application: SparkApplication) -> SparkPlace:
+    def _runtime(self, application: SparkApplication) -> SparkRuntime:
         spec, environment = application.spec, self._environment
-        return SparkPlace(
+        return SparkRuntime(
             image=spec.image or environment.spark_image,
             pull_policy=spec.image_pull_policy or environment.pull_policy,
             domain=environment.cluster_domain,
@@ -214,30 +214,29 @@ class Applications:
         )
 
 
-def _seen(application: SparkApplication, status: SparkApplicationStatus, around: Surroundings, now: datetime) -> Seen:
-    phase, driver = Phase(status.application_state.state), around.driver
+def _observation(application: SparkApplication, status: SparkApplicationStatus, observed: Observed) -> Observation:
+    phase, driver = Phase(status.application_state.state), observed.driver
     ended = status.termination_time
-    return Seen(
+    return Observation(
         spec_changed=status.observed_generation not in (None, application.metadata.generation),
-        kafka_ready=around.waiting_for is None,
+        kafka_ready=observed.waiting_for is None,
         driver=driver
         if driver is not None
         and (phase is Phase.PENDING_RERUN or _is_of_this_run(driver, application, status.execution_attempts))
         else None,
-        executors_left=len(around.executors),
+        executors_left=len(observed.executors),
         attempts=status.execution_attempts,
         policy=application.spec.restart_policy,
-        ended=datetime.fromisoformat(ended) if ended else None,
-        now=now,
+        ended_s_ago=moments.seconds_since(ended) if ended else None,
     )
 
 
-def _situation(around: Surroundings, phase: Phase) -> Situation:
-    in_the_way = around.driver.obstacle if around.driver else None
+def _situation(observed: Observed, phase: Phase) -> Situation:
+    obstacle = observed.driver.obstacle if observed.driver else None
     return Situation(
-        waiting_for=around.waiting_for,
-        obstacle=in_the_way or executors_obstacle(around.executors),
-        executors=executors_running(around.executors) if phase is Phase.RUNNING else None,
+        waiting_for=observed.waiting_for,
+        obstacle=obstacle or executors_obstacle(observed.executors),
+        executors=executors_running(observed.executors) if phase is Phase.RUNNING else None,
     )
 
 

@@ -1,16 +1,13 @@
-"""Write `crds/*.yaml` and the chart's copies from the models; `--check` only says whether they are up to date."""
+"""Generate crds/ and the chart's copies from the operator's models. With --check: say what is stale, change nothing."""
 
 import sys
 from pathlib import Path
 
 import yaml
-
 from ottla_operator.resources.catalog import KINDS
 from ottla_operator.resources.schema import crd_manifest
 
-__all__ = ["main", "texts"]
-
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 FOLDERS = ("crds", "charts/ottla/crds")
 HEADER = "# Generated from operator/ottla_operator/resources by `make crds`; do not edit.\n"
 

@@ -1,7 +1,7 @@
 """Settings are refused before a node is restarted with them."""
 
 import pytest
-from ottla_operator.checking import refused_settings
+from ottla_operator.brokers.settings import refused_settings
 from ottla_operator.manifests.config_map import config_map
 from ottla_operator.plans.layout import plan_layout
 from support.operator_samples import ZONES, cluster
@@ -21,7 +21,7 @@ def test_what_a_node_starts_with(spec):
     assert _refusals(**spec) == {None}
 
 
-def test_a_bad_value_is_told_as_the_node_would():
+def test_a_bad_value_is_refused_as_the_node_would():
     (refusal,) = _refusals(config={"log.retention.hours": "many"})
     assert refusal == "spec.config: log.retention.hours=many: expected a number (int), such as the default 168"
 

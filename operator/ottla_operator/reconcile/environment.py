@@ -1,4 +1,4 @@
-"""What the chart tells the operator, by environment variables."""
+"""The settings that the chart gives to the operator as environment variables."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ __all__ = ["Environment"]
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """`namespaces`: those that are looked after; none means all."""
+    """`namespaces`: those whose objects are reconciled; none means all."""
 
     broker_image: BrokerImage
     spark_image: str

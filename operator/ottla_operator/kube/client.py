@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from kubernetes.aio import client, config
 
-from ottla_operator.plans.obstacle import Trouble
+from ottla_operator.plans.obstacle import TemporaryFailure
 from ottla_operator.resources.model import GROUP, VERSION, Metadata, Resource
 
 __all__ = [
@@ -56,7 +56,7 @@ def kind_of(resource: type[Resource]) -> Kind:
     return Kind(f"{GROUP}/{VERSION}", resource.CRD.kind, resource.CRD.plural)
 
 
-class KubeError(Trouble):
+class KubeError(TemporaryFailure):
     """The API server refused or did not answer; the text is its sentence."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -65,7 +65,7 @@ class KubeError(Trouble):
 
 
 class Conflict(KubeError):
-    """Somebody else was faster: look again."""
+    """Somebody else has changed or made the object meanwhile: read it again."""
 
 
 class Kube:
@@ -73,7 +73,7 @@ class Kube:
 
     def __init__(self, api: client.ApiClient) -> None:
         self._api = api
-        self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)  # waiting for one's turn is not the server's silence
+        self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)  # the wait for a slot does not count as the server's time
 
     @staticmethod
     async def connect() -> "Kube":
@@ -131,12 +131,12 @@ class Kube:
 
     async def apply(self, manifest: Manifest, kind: Kind) -> Manifest:
         """By the server, as the owner of these fields; the object as it is then."""
-        place = manifest["metadata"]
-        path = _path(kind, place.get("namespace", ""), place["name"])
+        metadata = manifest["metadata"]
+        path = _path(kind, metadata.get("namespace", ""), metadata["name"])
         return await self._apply(path, manifest)
 
-    async def report(self, kind: Kind, *, namespace: str, name: str, status: Manifest) -> None:
-        """Replace the status. An object that is gone needs none."""
+    async def replace_status(self, kind: Kind, *, namespace: str, name: str, status: Manifest) -> None:
+        """An object that is gone needs none."""
         body = {"apiVersion": kind.api, "kind": kind.kind, "metadata": {"name": name}, "status": status}
         try:
             await self._apply(f"{_path(kind, namespace, name)}/status", body)
@@ -148,15 +148,15 @@ class Kube:
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         return await self._ask("PATCH", path, query=query, body=body, content="application/apply-patch+yaml")
 
-    async def hold(self, kind: Kind, about: Metadata, finalizer: str) -> None:
-        """Add a finalizer; an object that is gone needs none."""
-        place = {"name": about.name, "namespace": about.namespace, "uid": about.uid, "finalizers": [finalizer]}
-        body = {"apiVersion": kind.api, "kind": kind.kind, "metadata": place}
+    async def add_finalizer(self, kind: Kind, about: Metadata, finalizer: str) -> None:
+        """An object that is gone needs none."""
+        metadata = {"name": about.name, "namespace": about.namespace, "uid": about.uid, "finalizers": [finalizer]}
+        body = {"apiVersion": kind.api, "kind": kind.kind, "metadata": metadata}
         with contextlib.suppress(Conflict):  # the uid keeps another object from being made
             await self._apply(_path(kind, about.namespace, about.name), body)
 
-    async def release(self, kind: Kind, about: Metadata, finalizer: str) -> None:
-        """Take a finalizer away, whoever added it. Conflict when somebody else changes the object at the same time."""
+    async def remove_finalizer(self, kind: Kind, about: Metadata, finalizer: str) -> None:
+        """Whoever added it. Conflict when somebody else changes the object at the same time."""
         live = await self.get(kind, about.namespace, about.name)
         if live is None or live["metadata"]["uid"] != about.uid:
             return
@@ -217,5 +217,5 @@ def _refused(status: int, data: bytes) -> KubeError:
 
 def _path(kind: Kind, namespace: str, name: str = "") -> str:
     root = f"/api/{kind.api}" if "/" not in kind.api else f"/apis/{kind.api}"
-    place = f"/namespaces/{quote(namespace)}" if kind.namespaced and namespace else ""
-    return f"{root}{place}/{kind.plural}" + (f"/{quote(name)}" if name else "")
+    scope = f"/namespaces/{quote(namespace)}" if kind.namespaced and namespace else ""
+    return f"{root}{scope}/{kind.plural}" + (f"/{quote(name)}" if name else "")

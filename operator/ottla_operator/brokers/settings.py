@@ -1,4 +1,4 @@
-"""Would a node start with these settings? Asked of the brokers' own table before anything running is touched."""
+"""Whether a node would start with these settings, by the brokers' own table, before anything running is touched."""
 
 from functools import lru_cache
 
@@ -10,7 +10,7 @@ from ottla.errors import Refusal
 __all__ = ["refused_settings"]
 
 REMEMBERED_MAX = 1024
-ENVIRONMENT = {"HOST_IP": "192.0.2.1"}  # what a pod finds there; here any address does
+ENVIRONMENT = {"HOST_IP": "192.0.2.1"}  # set in a pod; any address does here
 
 
 @lru_cache(REMEMBERED_MAX)
