@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import grpc
 import grpc.aio
 from ottla.pb import control_pb2 as pb
 from ottla.pb.control_pb2_grpc import ControlStub
 from ottla.rpc.channels import OPTIONS
+from ottla.rpc.leader_search import LEADER_ID_KEY, NOT_LEADING, LeaderSearch, named_leader
 
 from ottla_operator.plans.obstacle import TemporaryFailure
 from ottla_operator.plans.rollout import FleetView, Verdict
@@ -20,14 +21,8 @@ ANSWER_SECONDS_MAX, CHANGE_SECONDS_MAX = 3.0, 15.0
 # An election takes less than that: a call during one succeeds late instead of failing.
 ATTEMPTS, PAUSE_SECONDS = 4, 0.5
 TOPICS_PER_CALL_MAX = 1000
-LEADER = "ottla-leader"
 NO_SUCH_TOPIC = 3
-TRY_ANOTHER = (
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-    grpc.StatusCode.FAILED_PRECONDITION,
-    grpc.StatusCode.UNIMPLEMENTED,  # it listens already and does not serve yet
-)
+TRY_ANOTHER = (*NOT_LEADING, grpc.StatusCode.UNIMPLEMENTED)  # the last: it listens already and does not serve yet
 
 
 class FleetUnavailable(TemporaryFailure):
@@ -118,29 +113,29 @@ class Fleet:
 
     async def _send_to_leader(self, method: str, message: Any, seconds_max: float) -> Any:
         """The last leader first, then whoever it or another one names."""
-        waiting = sorted(self._addresses, key=lambda node_id: (node_id != self._leader, node_id))
-        said, asked = ["no node has an address"], set[int]()
-        while waiting:
-            node_id = waiting.pop(0)
-            if node_id in asked or node_id not in self._addresses:
+        search = LeaderSearch(sorted(self._addresses, key=lambda node_id: (node_id != self._leader, node_id)))
+        reason = "no node has an address"
+        for node_id in search:
+            if node_id not in self._addresses:  # it is gone since
                 continue
-            asked.add(node_id)
             try:
                 stub = ControlStub(self._channel(self._addresses[node_id]))
                 reply = await getattr(stub, method)(message, timeout=seconds_max)
             except asyncio.CancelledError:
                 if _is_cancelled():
                     raise
-                said.append(f"node {node_id}: the connection was given up")  # the next reconcile has its new address
+                reason = f"node {node_id}: the connection was closed"  # the next reconcile has its new address
             except grpc.aio.AioRpcError as error:
-                said.append(f"node {node_id}: {error.details()}")
+                reason = f"node {node_id}: {error.details()}"
                 if error.code() not in TRY_ANOTHER:
-                    raise FleetRefused(said[-1]) from error
-                waiting[:0] = _leaders(error)
+                    raise FleetRefused(reason) from error
+                leader = named_leader(error.trailing_metadata(), LEADER_ID_KEY)
+                if leader.isdecimal():
+                    search.ask_first(int(leader))
             else:
                 self._leader = node_id
                 return reply
-        raise FleetUnavailable(f"no controller answers ({said[-1]})")
+        raise FleetUnavailable(f"no controller answers ({reason})")
 
     def _channel(self, address: str) -> grpc.aio.Channel:
         if address not in self._channels:
@@ -152,13 +147,6 @@ def _is_cancelled() -> bool:
     """Whether this task itself was cancelled: gRPC raises CancelledError also for a call whose channel was closed."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _leaders(error: grpc.aio.AioRpcError) -> list[int]:
-    """A node that does not lead names the one that does."""
-    metadata = cast(Iterable[tuple[str, str | bytes]], error.trailing_metadata() or ())
-    named = [str(value) for key, value in metadata if key == LEADER]
-    return [int(text) for text in named if text.isdecimal()]
 
 
 def _batches(items: Sequence[Any]) -> Iterable[list[Any]]:
