@@ -48,7 +48,7 @@ crds: env ## Generate crds/ and the chart's copies from the operator's models
 docs: env ## Generate CONFIG.md
 	@$(BIN)/python -m ottla.config.document
 
-lock: env ## Pin requirements/*.txt anew from pyproject.toml
+lock: env ## Pin requirements/*.txt from pyproject.toml, with the newest versions
 	@$(BIN)/python scripts/lock.py
 
 images: env ## Build the images of broker, operator and Spark, and load them into the local cluster (ARGS="broker" for one)

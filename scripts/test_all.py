@@ -2,7 +2,7 @@
 
 `make test` is what one machine can prove without Kubernetes; `make test-all` runs the same chapters and then the long
 ones. Every test file is in exactly one chapter (tests/unit/scripts/test_tiers.py checks that). A chapter that fails
-does not stop the others; the exit code tells. `make test ARGS="unit fleet"` runs only those chapters.
+does not stop the others; the exit code is 1 then. `make test ARGS="unit fleet"` runs only those chapters.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def coordinated() -> tuple[str, ...]:
     """Tests of what lives in coordinators: of fleets, the longest first, and of one broker."""
     folders = (Path("tests/fleet"), Path("tests/compat"))
     found = [path for folder in folders for each in COORDINATED for path in sorted(folder.glob(f"{each}.py"))]
-    # Share groups go with the others of their folder, whose chapters have room.
+    # Share groups go with the others of their folder, whose chapters have time left.
     return tuple(dict.fromkeys(str(path) for path in found if "share" not in path.name))
 
 
@@ -100,11 +100,11 @@ def main(arguments: list[str]) -> int:
     rows = []
     for chapter in chosen:
         ok, minutes = play(chapter)
-        rows.append((chapter.name, "passed" if ok else "FAILED", told(minutes, chapter.budget_minutes)))
+        rows.append((chapter.name, "passed" if ok else "FAILED", against_budget(minutes, chapter.budget_minutes)))
         spent_minutes += minutes
         failed += [] if ok else [chapter.name]
     whole = chosen == list(tier.chapters)
-    total = told(spent_minutes, tier.budget_minutes) if whole else (f"{spent_minutes:.1f}", f"{tier.budget_minutes:g}")
+    total = against_budget(spent_minutes, tier.budget_minutes) if whole else (f"{spent_minutes:.1f}", f"{tier.budget_minutes:g}")
     for heading, footer, side in (
         ("chapter", "all" if whole else "those chosen", "left"),
         ("result", f"{len(failed)} failed" if failed else "passed", "left"),
@@ -112,8 +112,8 @@ def main(arguments: list[str]) -> int:
         ("budget", total[1], "right"),
     ):
         table.add_column(heading, footer=footer, justify=side)  # type: ignore[arg-type]
-    for name, result, (minutes_told, budget) in rows:
-        table.add_row(name, result, minutes_told, budget)
+    for name, result, (minutes_spent, budget) in rows:
+        table.add_row(name, result, minutes_spent, budget)
     Console().print(table)
     return 1 if failed else 0
 
@@ -126,7 +126,7 @@ def play(chapter: Chapter) -> tuple[bool, float]:
     return ok, (time.monotonic() - started) / 60
 
 
-def told(minutes: float, budget_minutes: float) -> tuple[str, str]:
+def against_budget(minutes: float, budget_minutes: float) -> tuple[str, str]:
     over = " (over budget)" if minutes > budget_minutes else ""
     return f"{minutes:.1f}{over}", f"{budget_minutes:g}"
 

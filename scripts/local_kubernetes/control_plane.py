@@ -74,7 +74,7 @@ def _api_flags() -> list[str]:
         "audit-policy-file": AUDIT_POLICY,
         "audit-log-path": audit_log(),
         "audit-log-mode": "blocking",
-        # Debian's etcd 3.4 cannot tell how far a watch is, which this feature needs for watches without a version.
+        # Debian's etcd 3.4 does not report how far a watch is, which this feature needs for watches without a version.
         "feature-gates": "WatchList=false",
     }
     return [f"--{name}={value}" for name, value in flags.items()]

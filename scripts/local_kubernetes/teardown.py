@@ -86,7 +86,7 @@ def _forget_rules(program: str) -> None:
 
 def foreign_rules() -> list[str]:
     """Firewall rules of a Kubernetes that is not ours, before ours begins. The names in them do not say whose they are,
-    so `down` could not tell them from ours."""
+    so `down` could not distinguish them from ours."""
     assert not left_behind()
     found = []
     for program in ("iptables", "ip6tables"):

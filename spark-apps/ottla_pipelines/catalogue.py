@@ -1,8 +1,10 @@
-"""Which pipelines there are. Reading this costs nothing: PySpark is imported when one is run."""
+"""The pipelines, and what they need. Importing this is cheap: PySpark is imported when a pipeline is run."""
 
 from dataclasses import dataclass
 
-__all__ = ["PIPELINES", "Pipeline"]
+__all__ = ["JAVA_MISSING", "PIPELINES", "Pipeline"]
+
+JAVA_MISSING = "Spark needs Java 17 or newer; install it (Debian: sudo apt-get install openjdk-17-jre-headless)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,7 @@ def test_a_driver_killed_once_is_run_again_and_the_answer_is_exact(events: Appli
         checkpoint={"volume": {"size": "1Gi"}},
         restartPolicy={"type": "OnFailure", "onFailureRetries": 1, "onFailureRetryInterval": 1},
     )
-    feeder = Feeder(bootstrap=outside, topic=topics[0], result_topic=topics[1], seed=3, events=2000, tell=print)
+    feeder = Feeder(bootstrap=outside, topic=topics[0], result_topic=topics[1], seed=3, events=2000, report=print)
     feeder.feed(waves=[1])
     eventually(lambda: read_sessions(outside, topics[1]), bool, timeout_s=RUN_S_MAX)
     first = cluster.get("pod", "killed-driver", "-n", cluster.namespace)["metadata"]["uid"]

@@ -87,5 +87,5 @@ def executors_obstacle(pods: Iterable[Object]) -> Obstacle | None:
 def last_words(log: str) -> str:
     """The end of a log without Spark's ordinary lines and Java's frames, if anything else is there."""
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
-    telling = [line for line in lines if not (line.startswith(JAVA_FRAMES) or any(w in line[:40] for w in ORDINARY))]
-    return "\n".join((telling or lines)[-LAST_LINES_MAX:])[-LAST_WORDS_MAX:]
+    relevant = [line for line in lines if not (line.startswith(JAVA_FRAMES) or any(w in line[:40] for w in ORDINARY))]
+    return "\n".join((relevant or lines)[-LAST_LINES_MAX:])[-LAST_WORDS_MAX:]
