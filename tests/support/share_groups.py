@@ -1,4 +1,4 @@
-"""A shard without a log, for share groups, and members that do as they are told."""
+"""A shard without a log, for share groups, and members that follow their assignment."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -78,7 +78,7 @@ class TopicReconciler:
         return any(one.type == "Ready" and one.status == "True" for one in status.conditions)
 
     async def _without_cluster(self, key: Key, topics: Sequence[KafkaTopic]) -> float:
-        """There is no fleet to delete topics from, so no finalizer stays. The API server is asked: the watch may lag."""
+        """No fleet to delete topics from, so no finalizer stays. The API server is asked: the watch may lag."""
         live = await self._kube.get(kind_of(KafkaCluster), key.namespace, key.name)
         if live is not None and "deletionTimestamp" not in live["metadata"]:
             return UNFINISHED_SECONDS
@@ -104,10 +104,10 @@ class TopicReconciler:
     # finalizers
 
     async def _set_finalizers(self, topics: Sequence[KafkaTopic], *, done: bool) -> None:
-        await asyncio.gather(*(self._set_finalizer(topic, needed=needs_finalizer(topic, done=done)) for topic in topics))
+        await asyncio.gather(*(self._set_finalizer(topic, done=done) for topic in topics))
 
-    async def _set_finalizer(self, topic: KafkaTopic, *, needed: bool) -> None:
-        present = FINALIZER in topic.metadata.finalizers
+    async def _set_finalizer(self, topic: KafkaTopic, *, done: bool) -> None:
+        needed, present = needs_finalizer(topic, done=done), FINALIZER in topic.metadata.finalizers
         if needed and not present:
             await self._kube.add_finalizer(KIND, topic.metadata, FINALIZER)
         elif present and not needed:
@@ -161,7 +161,11 @@ def _sorted_out(
     for topic in topics:
         if not topic.metadata.deletion_timestamp:
             staying.append(topic)
-        elif topic.topic_name in found and topic.metadata.name not in plan.rivals and needs_finalizer(topic, done=False):
+        elif (
+            topic.topic_name in found
+            and topic.metadata.name not in plan.rivals
+            and needs_finalizer(topic, done=False)
+        ):
             leaving.append(topic)
         else:
             gone.append(topic)

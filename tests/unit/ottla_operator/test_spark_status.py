@@ -76,7 +76,8 @@ def test_a_running_program_that_gives_its_executors_back_stays_ready():
         Situation(executors=1),
         now=NOW,
     )
-    assert conditions_of(Phase.RUNNING, situation=Situation(executors=0), before=was)["Ready"][:2] == ("True", "Running")
+    now = conditions_of(Phase.RUNNING, situation=Situation(executors=0), before=was)
+    assert now["Ready"][:2] == ("True", "Running")
 
 
 def test_the_last_words_are_in_the_conditions():

@@ -1,11 +1,11 @@
-"""What transactional clients tried and were told, and what readers may see of it. Sees everything, touches nothing."""
+"""What transactional clients tried and were answered, and what readers may see of it. It only checks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sim.invariants import Referee
 
-__all__ = ["Books", "Entry", "Seen"]
+__all__ = ["TxnHistory", "Entry", "Seen"]
 
 Seen = tuple[int, str]  # offset, value
 
@@ -28,7 +28,7 @@ class Entry:
         return sorted((partition, number) for partition, numbers in self.rows.items() for number in numbers)
 
 
-class Books:
+class TxnHistory:
     def __init__(self, referee: Referee) -> None:
         self.referee = referee
         self.entries: list[Entry] = []
