@@ -18,7 +18,7 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@$(PYTHON) scripts/environment.py $(VENV)
 
 up: env ## Start three brokers in three racks, feed sample events, run a Spark pipeline over them (Ctrl-C stops all)
-	@$(BIN)/python scripts/java.py
+	@$(BIN)/python -m scripts.java
 	@exec $(BIN)/ottla up --data-dir data
 
 test: env ## Prove what one machine can: checks, unit tests, simulation, real and hostile clients, fleets (12 minutes; ARGS="unit fleet" for chapters)

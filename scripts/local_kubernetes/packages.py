@@ -4,9 +4,9 @@ import os
 import shutil
 from pathlib import Path
 
-from scripts.local_kubernetes.commands import CommandFailed, run
+from scripts.debian import NotInstalled, can_install, install
+from scripts.local_kubernetes.commands import CommandFailed
 
-INSTALL_TIMEOUT_S = 600.0
 CNI_PLUGINS = Path("/usr/lib/cni")
 # program (or file) → package
 NEEDED = {
@@ -28,16 +28,12 @@ def ensure_packages(needed: dict[str, str] = NEEDED) -> None:
     missing = sorted({package for name, package in needed.items() if not _present(name)})
     if not missing:
         return
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
+    if not can_install():
         raise CommandFailed(f"missing on this machine: install {' '.join(missing)} (Debian's names)")
-    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    install = ("apt-get", "install", "-y", "-q", "--no-install-recommends", *missing)
     try:
-        run(*install, environment=quiet, timeout_s=INSTALL_TIMEOUT_S)
-    except CommandFailed:
-        # A fresh image has no package lists yet, an old one lists versions that are gone.
-        run("apt-get", "update", "-q", environment=quiet, timeout_s=INSTALL_TIMEOUT_S)
-        run(*install, environment=quiet, timeout_s=INSTALL_TIMEOUT_S)
+        install(*missing)
+    except NotInstalled as failed:
+        raise CommandFailed(str(failed)) from None
 
 
 def _present(name: str) -> bool:

@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 
 from ottla_operator.plans.layout import Record
-from ottla_operator.plans.obstacle import Obstacle
-from ottla_operator.plans.pod_obstacle import pod_obstacle
+from ottla_operator.plans.obstacle import Obstacle, pod_obstacle
 from ottla_operator.resources.labels import CLUSTER_ID, CONFIG_HASH, FIRST_NODE_ID, POOL, ZONE
 
 __all__ = ["ObservedPod", "ObservedSet", "pod_of", "record_of_claim", "record_of_set", "set_of"]

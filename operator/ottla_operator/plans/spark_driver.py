@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ottla_operator.plans.obstacle import Obstacle
-from ottla_operator.plans.pod_obstacle import pod_obstacle
+from ottla_operator.plans.obstacle import Obstacle, pod_obstacle
 from ottla_operator.resources.labels import ATTEMPT
 
 __all__ = ["DriverState", "ObservedDriver", "driver_of", "executors_obstacle", "executors_running", "last_words"]
