@@ -1,4 +1,4 @@
-"""`python -m scripts.local_kubernetes up | down | env | load ARCHIVE…`: what `make cluster-up` and its sisters run."""
+"""`python -m scripts.local_kubernetes up | down | env | load ARCHIVE…`: the cluster of `make cluster-up`."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ def main(words: list[str]) -> None:
     match words:
         case ["up"]:
             choice.up()
-            console.print("the cluster stands; `eval $(make -s cluster-env)` lets kubectl and helm talk to it")
+            console.print("the cluster runs; `eval $(make -s cluster-env)` lets kubectl and helm talk to it")
         case ["down"]:
             console.print("the cluster is gone" if choice.down() else "no cluster runs here")
         case ["env"]:

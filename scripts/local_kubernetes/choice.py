@@ -18,7 +18,7 @@ def is_given() -> bool:
 
 
 def running() -> Access | None:
-    """The cluster to use when it stands already."""
+    """The cluster to use, if it runs already."""
     if _given():
         return _existing()
     if own.runs():

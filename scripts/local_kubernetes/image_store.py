@@ -19,7 +19,7 @@ DATABASES = "*.db"
 
 
 def fill(archives: Sequence[Path]) -> None:
-    """Imports what it lacks, by a containerd that lives only for that."""
+    """Imports the archives that it lacks, by a containerd that runs only for that."""
     there = contents()
     missing = [archive for archive in archives if archive.name not in there]
     if not missing:

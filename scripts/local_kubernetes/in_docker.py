@@ -72,7 +72,7 @@ def down() -> None:
 
 
 def kind() -> str:
-    """The program, built into the user's cache where it lacks."""
+    """The program, built into the user's cache where it is missing."""
     built = cache_folder() / "bin" / "kind"
     if found := shutil.which("kind"):
         return found

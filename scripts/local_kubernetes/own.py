@@ -91,7 +91,7 @@ def up(archives: Sequence[Path] = ()) -> Access:
 
 
 def belongs_to(pid: int) -> None:
-    """It is to end with that process."""
+    """The cluster is to end with that process."""
     programs.remember(pid, _owner())
 
 

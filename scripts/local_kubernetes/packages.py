@@ -24,7 +24,7 @@ NEEDED = {
 
 
 def ensure_packages(needed: dict[str, str] = NEEDED) -> None:
-    """Installs what lacks; without the right to, says what to install."""
+    """Installs what is missing; without the right to, says what to install."""
     missing = sorted({package for name, package in needed.items() if not _present(name)})
     if not missing:
         return

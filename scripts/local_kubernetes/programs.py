@@ -79,7 +79,7 @@ def started_programs() -> list[str]:
 
 
 def stop(names: Iterable[str], *, force: bool = False) -> None:
-    """Asks all to end at once and insists after a while."""
+    """SIGTERM to all at once, then SIGKILL to those that are left."""
     end_all([pid for name in names if (pid := pid_of(name)) is not None], force=force)
 
 

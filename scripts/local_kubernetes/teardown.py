@@ -23,7 +23,7 @@ SHARED_FOLDERS = ("/var/lib/kubelet", "/var/lib/cni", "/run/containerd", "/var/l
 
 
 def down() -> None:
-    """Kubelets first: they must not restart what is being ended. Does nothing where nothing of ours is."""
+    """Kubelets first: they must not restart what is being ended. Does nothing if nothing of ours is there."""
     if not left_behind():
         return
     _end_processes()

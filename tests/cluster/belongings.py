@@ -1,4 +1,4 @@
-"""What a run has made in a cluster, by name and uid, and how it goes away again: that, and nothing else."""
+"""What a run has made in a cluster, by name and uid, and its removal. Nothing else is deleted."""
 
 from cluster.visit import CRDS, Visit, is_same
 
@@ -39,7 +39,7 @@ class Belongings:
                 self._access.kubectl("delete", "namespace", name, "--wait", timeout_s=GONE_TIMEOUT_S)
 
     def remove_definitions(self) -> None:
-        """They take every object of their kinds along: not if somebody has made one meanwhile."""
+        """Their objects are deleted with them, so a definition stays if somebody has made one meanwhile."""
         for name in self._definitions:
             if not is_same(self._definitions, name, self._uid("crd", name)):
                 continue

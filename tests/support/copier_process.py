@@ -42,7 +42,7 @@ class Pipeline:
 
 
 class CopierProcess:
-    """One transactional id through all its lives. `outcomes`: how every attempt ended."""
+    """One transactional id over all its processes. `outcomes`: how every attempt ended."""
 
     def __init__(self, pipeline: Pipeline, folder: Path, number: int) -> None:
         self.name, self.group = f"{pipeline.target}-{number}", pipeline.group
@@ -85,7 +85,7 @@ class CopierProcess:
         self._process.send_signal(number)
 
     def tend(self) -> None:
-        """One that gave up begins another life, as a supervisor would have it."""
+        """Restarts a copier that gave up, as a supervisor would."""
         assert self._process is not None
         if self._process.poll() is not None:
             code = self._ended()

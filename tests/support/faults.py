@@ -132,7 +132,7 @@ def fill(ballast: Path) -> None:
 
 
 def all_run(fleet: FleetOf) -> None:
-    """Whoever stopped for a fault's sake is started; then everybody answers."""
+    """Brokers that a fault has stopped are started; then all answer."""
     for member in fleet.members:
         if not member.running:
             member.start(wait=False)

@@ -80,7 +80,7 @@ class Member:
                 granted.set_exception(refused)
 
     def commit(self, offsets: list[TopicPartition] | None = None) -> None:
-        """In the thread that polls: the client lets only one call in at a time, and polling hardly ever rests."""
+        """In the polling thread: the client allows one call at a time, and is nearly always polling."""
         what = {} if offsets is None else {"offsets": offsets}
         granted: Future[Any] = Future()
         self._wishes.put((lambda: self.consumer.commit(**what, asynchronous=False), granted))

@@ -34,7 +34,7 @@ QUIET = Noise(0.0, 0.0)
 
 
 class Metronomes:
-    """Run from their making until `finish`."""
+    """They run until `finish`."""
 
     def __init__(self) -> None:
         pipe = subprocess.PIPE

@@ -58,7 +58,7 @@ def percentile(times: list[float], share: float) -> float:
 
 
 class Neighbour:
-    """Runs from its making until `finish`."""
+    """It runs until `finish`."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         command = [sys.executable, __file__, bootstrap, topic]

@@ -54,7 +54,7 @@ class ShareShard(LittleShard):
         return len(self.written) - 1
 
     async def until_committed(self, offset: int) -> None:
-        """It is."""
+        """Everything is committed at once."""
 
     def delete_group(self, group: ShareGroup) -> int:
         self.written += group.tombstones()

@@ -45,7 +45,7 @@ class ControlClient:
             channel.close()
 
     def _ask(self, call: Callable[["ControlStub"], Reply]) -> Reply:
-        """Whatever else than the lead a node refuses for is shown as it is."""
+        """The next node is asked only if this one does not lead or answer; any other error is shown."""
         import grpc
 
         from ottla.rpc.leader_search import LEADER_ADDRESS_KEY, NOT_LEADING, LeaderSearch, named_leader
