@@ -1,10 +1,8 @@
-"""The pipelines, and what they need. Importing this is cheap: PySpark is imported when a pipeline is run."""
+"""The pipelines. Importing this is cheap: PySpark is imported when one is run."""
 
 from dataclasses import dataclass
 
-__all__ = ["JAVA_MISSING", "PIPELINES", "Pipeline"]
-
-JAVA_MISSING = "Spark needs Java 17 or newer; install it (Debian: sudo apt-get install openjdk-17-jre-headless)"
+__all__ = ["PIPELINES", "Pipeline"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from ottla_pipelines.catalogue import JAVA_MISSING
-
 __all__ = ["JavaMissing", "local_session", "submitted_session"]
 
+JAVA_MISSING = "Spark needs Java 17 or newer; install it (Debian: sudo apt-get install openjdk-17-jre-headless)"
 # Every pipeline relies on these, wherever it runs.
 SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 LOCAL_SETTINGS = {

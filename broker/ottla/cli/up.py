@@ -31,6 +31,7 @@ The brokers stay up until Ctrl-C. Started again with the same DIR, everything go
 RACKS = ("a", "b", "c")
 START_S_MAX, PIPELINE_STOP_S_MAX = 60.0, 40.0
 TEND_S = 0.2
+JAVA_MISSING = "Spark needs Java 17 or newer; install it (Debian: sudo apt-get install openjdk-17-jre-headless)"
 
 
 def up(
@@ -39,8 +40,6 @@ def up(
     events: Annotated[int, typer.Option(metavar="N", help="How many sample events.")] = 20_000,
     seed: Annotated[int, typer.Option(metavar="S", help="Of the sample.")] = 1,
 ) -> None:
-    from ottla_pipelines.catalogue import JAVA_MISSING
-
     if shutil.which("java") is None:
         raise Refusal(JAVA_MISSING)
     plan = make_plan(data_dir, count=len(RACKS), racks=RACKS, port=port, settings={})
