@@ -53,7 +53,7 @@ def run_sessions(
 
     if sample is not None:
         options = replace(options, until=COMPLETE_AT)
-    jars = connector_jars(tell)
+    jars = connector_jars(report)
     report("starting Spark …")
     with local_session(folder=folder, jars=jars) as spark, feeding:
         report(f"Spark {spark.version} runs; its log is {folder}/spark.log")

@@ -36,7 +36,7 @@ def images(request: pytest.FixtureRequest) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def cluster(images: list[Path], request: pytest.FixtureRequest) -> Iterator[VisitedCluster]:
-    """With the images on its nodes. A cluster that runs already is left running; one that the tests started ends with them."""
+    """With the images on its nodes. A cluster that runs already stays; one that the tests started ends with them."""
     if own.abandoned():
         choice.down()
     with _shown(request):

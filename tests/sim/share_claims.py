@@ -16,7 +16,7 @@ from sim.network import Network
 from sim.node import SimNode
 from sim.workload import Client, Disconnected
 
-__all__ = ["KeyHistory", "Claimant"]
+__all__ = ["Claimant", "KeyHistory"]
 
 PAUSE_S = 0.3
 WRITES_MAX = 12

@@ -12,7 +12,7 @@ from ottla.metadata.decisions.commands import Reassignment
 from ottla.share.core.messages import ShareKey
 from ottla.share.state_topic import SHARE_STATE_TOPIC
 from sim.coordinated_world import CoordinatedWorld, find_coordinators
-from sim.share_claims import KeyHistory, Claimant
+from sim.share_claims import Claimant, KeyHistory
 from sim.topics import STAYS, Topics
 from sim.workload import Disconnected
 from sim.world import HEAL_SECONDS_MAX, POLL_SECONDS

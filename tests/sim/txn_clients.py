@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 from ottla.errors import Code
 from ottla.group.offsets_topic import OFFSETS_TOPIC
-from sim.txn_history import TxnHistory
 from sim.txn_directory import Directory
 from sim.txn_flow import Flow
+from sim.txn_history import TxnHistory
 from sim.txn_incarnation import INPUT, Incarnation
 from sim.txn_steps import Steps
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sim.invariants import Referee
 
-__all__ = ["TxnHistory", "Entry", "Seen"]
+__all__ = ["Entry", "Seen", "TxnHistory"]
 
 Seen = tuple[int, str]  # offset, value
 

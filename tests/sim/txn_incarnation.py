@@ -14,9 +14,9 @@ from ottla.group.offsets_topic import OFFSETS_TOPIC
 from ottla.txn.state_topic import STATE_TOPIC
 from ottla.wire import records
 from ottla.wire.records import Record
-from sim.txn_history import Entry
 from sim.txn_directory import LEDGER
 from sim.txn_flow import AGAIN, DONE, FENCED
+from sim.txn_history import Entry
 from sim.virtual_loop import WALL_MS_AT_START
 from sim.workload import REQUEST_TIMEOUT_MS
 

@@ -8,8 +8,8 @@ from ottla.errors import Code
 from ottla.wire import batch as batches
 from ottla.wire import records
 from sim.node import SimNode
-from sim.txn_history import TxnHistory, Seen
 from sim.txn_directory import LEDGER, Directory
+from sim.txn_history import Seen, TxnHistory
 from sim.txn_steps import Steps
 
 __all__ = ["Reader"]

@@ -18,9 +18,9 @@ from sim.history import Cleanup
 from sim.node import SimNode
 from sim.options import WIDE, Options
 from sim.topics import EQUAL_SECONDS_MAX, STAYS, Topics, Trial
-from sim.txn_history import TxnHistory
 from sim.txn_clients import Copier
 from sim.txn_directory import LEDGER
+from sim.txn_history import TxnHistory
 from sim.txn_reader import Reader
 from sim.txn_steps import Plan, Step, Steps, Victim
 from sim.workload import Consumer

@@ -5,7 +5,7 @@ ids. Brokers need none: their own Raft tells them the leader (`forwarding.py`).
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import grpc
 
@@ -35,6 +35,6 @@ class LeaderSearch(Generic[Node]):
         self._waiting.insert(0, node)
 
 
-def named_leader(metadata: Iterable[tuple[str, str | bytes]] | None, key: str) -> str:
-    """From the trailing metadata of a refusal; empty when the node knows none."""
+def named_leader(metadata: Iterable[Any] | None, key: str) -> str:
+    """From the trailing metadata of a refusal, which are pairs in gRPC's both clients; empty when the node knows none."""
     return next((str(value) for name, value in metadata or () if name == key), "")

@@ -23,7 +23,7 @@ import msgspec
 from ottla_operator.plans.spark_driver import DriverState, ObservedDriver
 from ottla_operator.resources.spark_application import RestartPolicy
 
-__all__ = ["NEXT", "Event", "Phase", "Observation", "event_of"]
+__all__ = ["NEXT", "Event", "Observation", "Phase", "event_of"]
 
 
 class Phase(StrEnum):

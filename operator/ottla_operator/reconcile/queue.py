@@ -1,9 +1,9 @@
 """When objects are reconciled: one at a time for each key.
 
-A handler calls `notify(key)` when something about an object has changed. The queue calls `reconcile(key)`, which returns
-after how many seconds to run again even without a notification (None: not before one). A notification during a run leads
-to another run. A run that fails is repeated with a growing backoff. Nothing of this is kept in the cluster: a restarted
-operator gets an event for every object.
+A handler calls `notify(key)` when something about an object has changed. The queue calls `reconcile(key)`, which
+returns after how many seconds to run again even without a notification (None: not before one). A notification during a
+run leads to another run. A run that fails is repeated with a growing backoff. Nothing of this is kept in the cluster: a
+restarted operator gets an event for every object.
 """
 
 import asyncio

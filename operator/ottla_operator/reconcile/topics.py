@@ -162,9 +162,7 @@ def _sorted_out(
         if not topic.metadata.deletion_timestamp:
             staying.append(topic)
         elif (
-            topic.topic_name in found
-            and topic.metadata.name not in plan.rivals
-            and needs_finalizer(topic, done=False)
+            topic.topic_name in found and topic.metadata.name not in plan.rivals and needs_finalizer(topic, done=False)
         ):
             leaving.append(topic)
         else:
