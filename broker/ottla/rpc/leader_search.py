@@ -36,5 +36,5 @@ class LeaderSearch(Generic[Node]):
 
 
 def named_leader(metadata: Iterable[Any] | None, key: str) -> str:
-    """From the trailing metadata of a refusal, which are pairs in gRPC's both clients; empty when the node knows none."""
+    """From a refusal's trailing metadata, pairs in both of gRPC's clients; empty when the node knows none."""
     return next((str(value) for name, value in metadata or () if name == key), "")
