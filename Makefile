@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CLUSTER := PYTHONPATH=tests $(BIN)/python -m cluster
+CLUSTER := $(BIN)/python -m scripts.local_kubernetes
 
 .PHONY: help env up test test-all test-long check unit bench protos crds docs lock clean images cluster-up cluster-down cluster-env
 
@@ -18,7 +18,7 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@$(PYTHON) scripts/environment.py $(VENV)
 
 up: env ## Start three brokers in three racks, feed sample events, run a Spark pipeline over them (Ctrl-C stops all)
-	@$(BIN)/python scripts/java.py
+	@$(BIN)/python -m scripts.java
 	@exec $(BIN)/ottla up --data-dir data
 
 test: env ## Prove what one machine can: checks, unit tests, simulation, real and hostile clients, fleets (12 minutes; ARGS="unit fleet" for chapters)
@@ -43,15 +43,15 @@ protos: env ## Generate broker/ottla/pb from proto/
 	@$(BIN)/python scripts/generate_protos.py
 
 crds: env ## Generate crds/ and the chart's copies from the operator's models
-	@$(BIN)/python -m ottla_operator.resources.generate
+	@$(BIN)/python scripts/generate_crds.py
 
 docs: env ## Generate CONFIG.md
 	@$(BIN)/python -m ottla.config.document
 
-lock: env ## Pin requirements/*.txt anew from pyproject.toml
+lock: env ## Pin requirements/*.txt from pyproject.toml, with the newest versions
 	@$(BIN)/python scripts/lock.py
 
-images: env ## Build the images of broker, operator and Spark, and load them into the test cluster (ARGS="broker" for one)
+images: env ## Build the images of broker, operator and Spark, and load them into the local cluster (ARGS="broker" for one)
 	@archives=$$($(BIN)/python scripts/images.py $(ARGS)) && $(CLUSTER) load $$archives
 
 cluster-up: env ## Start a Kubernetes with three nodes in three zones, or find the one that KUBECONFIG names

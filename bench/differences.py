@@ -1,4 +1,4 @@
-"""What the two brokers do not have in common, told beside the figures that it moves."""
+"""What the two brokers do not have in common, shown beside the figures that it affects."""
 
 VALIDATION = (
     "Kafka reads every record of a batch, compressed ones too; Ottla checks the header, the CRC and that the records "

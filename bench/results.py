@@ -58,5 +58,5 @@ def of_run(rounds: int) -> str:
 
 
 def commit() -> str:
-    told = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=PATH.parent)
-    return told.stdout.strip() or "unknown"
+    done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=PATH.parent)
+    return done.stdout.strip() or "unknown"

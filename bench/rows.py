@@ -44,7 +44,7 @@ COMMITS_HELD = Goal(at_least=9900, on_ratio=False)
 
 @dataclass(frozen=True)
 class Reading:
-    """One figure of one run on one broker. `limited_by` tells what ran out, with the proof ("client (… 97 % …)");
+    """One figure of one run on one broker. `limited_by` says what ran out, with the proof ("client (… 97 % …)");
     `differs` what the two brokers do not have in common, where that moves the figure."""
 
     name: str
@@ -69,7 +69,7 @@ class Row:
 
     @property
     def limited_by(self) -> str:
-        """For whom, with the proofs; empty where nobody looked."""
+        """For whom, with the proofs; empty where it was not measured."""
         return "; ".join(f"{peer}: {limit}" for peer, limit in self.limits.items() if limit)
 
     @property
@@ -139,7 +139,7 @@ def _make_row(name: str, peers: dict[str, list[Reading]]) -> Row:
 
 
 def _limit_of_median(readings: list[Reading]) -> str:
-    """What limited the run nearest to the median, told with its proof."""
+    """What limited the run nearest to the median, with its proof."""
     middle = median(reading.value for reading in readings)
     return min(readings, key=lambda reading: abs(reading.value - middle)).limited_by
 

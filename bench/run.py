@@ -108,7 +108,7 @@ def measure(options: argparse.Namespace, contexts: dict[str, Context], console: 
             for peer in peers if number % 2 == 0 else reversed(peers):
                 passed_s = time.monotonic() - begin
                 console.print(f"[dim]{passed_s:5.0f} s  round {number + 1}: {name} on {peer}[/dim]", highlight=False)
-                readings[peer] += told(WORKLOADS[name](contexts[peer]), console)
+                readings[peer] += shown(WORKLOADS[name](contexts[peer]), console)
             settle_half_load(contexts, readings)
         now = time.monotonic()
         if now - begin + (now - round_begin) > TIME_LIMIT_S and number + 1 < options.rounds:
@@ -117,7 +117,7 @@ def measure(options: argparse.Namespace, contexts: dict[str, Context], console: 
     return readings
 
 
-def told(readings: Iterator[Reading], console: Console) -> Iterator[Reading]:
+def shown(readings: Iterator[Reading], console: Console) -> Iterator[Reading]:
     for reading in readings:
         limit = reading.limited_by.split(" ")[0]
         console.print(f"         {reading.name}: {reading.value:,.2f} {reading.unit}  {limit}", highlight=False)

@@ -11,7 +11,7 @@ CHECKS = {
     "layers": ["lint-imports", "--no-cache"],
     "protos": ["python", "scripts/generate_protos.py", "--check"],
     "effects": ["python", "-m", "ottla.config.effects"],
-    "CRDs": ["python", "-m", "ottla_operator.resources.generate", "--check"],
+    "CRDs": ["python", "scripts/generate_crds.py", "--check"],
     "CONFIG.md": ["python", "-m", "ottla.config.document", "--check"],
 }
 

@@ -3,7 +3,7 @@
     compile_modules.py [package folder]        default: broker/ottla
 
 Needs mypy and setuptools in the Python that runs it. Does nothing where the binaries fit their source already. Never
-fails for want of a compiler: the modules are then interpreted, and one line says so.
+fails for lack of a compiler: the modules are then interpreted, and one line says so.
 """
 
 import os
@@ -43,8 +43,8 @@ def main(package: Path) -> None:
         return
     for module in missing:
         failure = build(module, package, Path(folder_of(module, package, compiled)))
-        told = "compiled by mypyc" if failure is None else f"interpreted, for mypyc failed: {failure}"
-        print(f"{module}: {told}", file=sys.stderr, flush=True)
+        result = "compiled by mypyc" if failure is None else f"interpreted, for mypyc failed: {failure}"
+        print(f"{module}: {result}", file=sys.stderr, flush=True)
 
 
 def folder_of(module: str, package: Path, compiled: dict[str, Any]) -> str:

@@ -4,12 +4,13 @@ The base is then Debian's own Python by mmdebstrap: the same release and the sam
 Dockerfiles name.
 """
 
-import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from scripts.debian import NotInstalled, can_install, install
 
 BASE = "docker.io/library/python:3.11-slim-bookworm"
 OWN_BASE = "localhost/ottla/python-base:bookworm-1"
@@ -101,13 +102,12 @@ def _ensure(program: str) -> None:
     if shutil.which(program):
         return
     package = DEBIAN_PACKAGES[program]
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
+    if not can_install():
         raise BuildFailed(f"{program} is missing: install docker, podman or the Debian package {package}")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
-    if subprocess.run(install, env=environment, stdout=subprocess.DEVNULL).returncode != 0:
-        subprocess.run(["apt-get", "update", "-q"], env=environment, stdout=subprocess.DEVNULL, check=True)
-        subprocess.run(install, env=environment, stdout=subprocess.DEVNULL, check=True)
+    try:
+        install(package)
+    except NotInstalled as failed:
+        raise BuildFailed(str(failed)) from None
 
 
 def _answers(command: list[str], *, timeout_s: float = 20) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TOP = Path(__file__).parent.parent
-sys.path.insert(0, str(TOP))  # the Python that runs a script looks only in the script's folder
+sys.path.insert(0, str(TOP))  # the Python that runs a script searches only the script's folder
 
 from scripts.container_engines import BuildFailed, Engine, find_engine  # noqa: E402
 

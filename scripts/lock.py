@@ -1,4 +1,4 @@
-"""Pins the requirements of the development environment and of each image anew from pyproject.toml.
+"""Pins the requirements of the development environment and of each image from pyproject.toml, with the newest versions.
 
 `make lock`. An image gets the versions that the tests ran with: requirements/dev.txt binds the others.
 """

@@ -2,7 +2,7 @@
 
 `make test` is what one machine can prove without Kubernetes; `make test-all` runs the same chapters and then the long
 ones. Every test file is in exactly one chapter (tests/unit/scripts/test_tiers.py checks that). A chapter that fails
-does not stop the others; the exit code tells. `make test ARGS="unit fleet"` runs only those chapters.
+does not stop the others; the exit code is 1 then. `make test ARGS="unit fleet"` runs only those chapters.
 """
 
 import argparse
@@ -43,11 +43,18 @@ class Tier:
     chapters: tuple[Chapter, ...]
 
 
+@dataclass(frozen=True)
+class Result:
+    chapter: Chapter
+    passed: bool
+    minutes: float
+
+
 def coordinated() -> tuple[str, ...]:
     """Tests of what lives in coordinators: of fleets, the longest first, and of one broker."""
     folders = (Path("tests/fleet"), Path("tests/compat"))
     found = [path for folder in folders for each in COORDINATED for path in sorted(folder.glob(f"{each}.py"))]
-    # Share groups go with the others of their folder, whose chapters have room.
+    # Share groups go with the others of their folder, whose chapters have time left.
     return tuple(dict.fromkeys(str(path) for path in found if "share" not in path.name))
 
 
@@ -95,40 +102,37 @@ def main(arguments: list[str]) -> int:
     chosen = [one for one in tier.chapters if not given.chapters or any(word in one.name for word in given.chapters)]
     if not chosen:
         parser.error(f"no chapter is named so; there are: {', '.join(one.name for one in tier.chapters)}")
-    table = Table(title=f"make {given.tier}", title_justify="left", show_footer=True)
-    failed, spent_minutes = [], 0.0
-    rows = []
-    for chapter in chosen:
-        ok, minutes = play(chapter)
-        rows.append((chapter.name, "passed" if ok else "FAILED", told(minutes, chapter.budget_minutes)))
-        spent_minutes += minutes
-        failed += [] if ok else [chapter.name]
-    whole = chosen == list(tier.chapters)
-    total = told(spent_minutes, tier.budget_minutes) if whole else (f"{spent_minutes:.1f}", f"{tier.budget_minutes:g}")
-    for heading, footer, side in (
-        ("chapter", "all" if whole else "those chosen", "left"),
-        ("result", f"{len(failed)} failed" if failed else "passed", "left"),
-        ("minutes", total[0], "right"),
-        ("budget", total[1], "right"),
-    ):
-        table.add_column(heading, footer=footer, justify=side)  # type: ignore[arg-type]
-    for name, result, (minutes_told, budget) in rows:
-        table.add_row(name, result, minutes_told, budget)
-    Console().print(table)
-    return 1 if failed else 0
+    results = [play(chapter) for chapter in chosen]
+    show(given.tier, results, budget_minutes=tier.budget_minutes, whole=chosen == list(tier.chapters))
+    return 0 if all(one.passed for one in results) else 1
 
 
-def play(chapter: Chapter) -> tuple[bool, float]:
-    """Whether it passed, and the minutes it took."""
+def play(chapter: Chapter) -> Result:
     Console().rule(f"{chapter.name} (budget {chapter.budget_minutes:g} min)")
     started = time.monotonic()
-    ok = all(list(map(run, chapter.commands)))  # a list: the second runs also when the first failed
-    return ok, (time.monotonic() - started) / 60
+    passed = all(list(map(run, chapter.commands)))  # a list: the second runs also when the first failed
+    return Result(chapter, passed, (time.monotonic() - started) / 60)
 
 
-def told(minutes: float, budget_minutes: float) -> tuple[str, str]:
-    over = " (over budget)" if minutes > budget_minutes else ""
-    return f"{minutes:.1f}{over}", f"{budget_minutes:g}"
+def show(tier: str, results: list[Result], *, budget_minutes: float, whole: bool) -> None:
+    """With sums below; those of some chapters only are not compared with the budget."""
+    table = Table(title=f"make {tier}", title_justify="left", show_footer=True)
+    failed = sum(not one.passed for one in results)
+    minutes = sum(one.minutes for one in results)
+    table.add_column("chapter", footer="all" if whole else "those chosen")
+    table.add_column("result", footer=f"{failed} failed" if failed else "passed")
+    table.add_column("minutes", footer=shown(minutes, budget_minutes if whole else None), justify="right")
+    table.add_column("budget", footer=f"{budget_minutes:g}", justify="right")
+    for one in results:
+        budget = one.chapter.budget_minutes
+        result = "passed" if one.passed else "FAILED"
+        table.add_row(one.chapter.name, result, shown(one.minutes, budget), f"{budget:g}")
+    Console().print(table)
+
+
+def shown(minutes: float, budget_minutes: float | None) -> str:
+    over = budget_minutes is not None and minutes > budget_minutes
+    return f"{minutes:.1f}{' (over budget)' if over else ''}"
 
 
 def run(command: tuple[str, ...]) -> bool:

@@ -93,7 +93,7 @@ class Consumer:
         return len(self._due)
 
     def kept(self) -> int:
-        """The offset that the coordinator tells, by a request over the same connection."""
+        """The offset that the coordinator returns, by a request over the same connection."""
         self._socket.settimeout(READY_S)
         request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=self.group, topics=None),))
         (group,) = self._connection.ask(request, OffsetFetchResponse).groups

@@ -17,7 +17,7 @@ PAUSE_S = 0.005
 
 
 class Shares:
-    """Who owns what, as the members' callbacks tell."""
+    """Who owns what, from the members' callbacks."""
 
     def __init__(self, members: int, partitions: int) -> None:
         self._owned: list[set[int]] = [set() for _ in range(members)]
@@ -58,8 +58,8 @@ def main(bootstrap: str, topic: str, partitions: int, members: int, protocol: st
     shares = Shares(members, partitions)
     begin = time.perf_counter()
     for number, consumer in enumerate(consumers):
-        told = {"on_assign": shares.assigned(number), "on_revoke": shares.revoked(number)}
-        consumer.subscribe([topic], **told, on_lost=shares.revoked(number))
+        callbacks = {"on_assign": shares.assigned(number), "on_revoke": shares.revoked(number)}
+        consumer.subscribe([topic], **callbacks, on_lost=shares.revoked(number))
     while not shares.final:
         for consumer in consumers:
             message = consumer.poll(0)

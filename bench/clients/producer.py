@@ -22,7 +22,7 @@ def main(bootstrap: str, topic: str, partitions: int, size: int, count: int, cod
         failures += error is not None
 
     queue = {"queue.buffering.max.messages": 500_000, "queue.buffering.max.kbytes": 262_144}
-    # Only failures are told: a call into Python for each record would measure the client.
+    # Only failures are reported: a call into Python for each record would measure the client.
     reports = {"delivery.report.only.error": True, "on_delivery": report}
     base = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5, "compression.type": codec}
     producer = Producer({**base, **queue, **reports})
@@ -47,7 +47,7 @@ def values_for(codec: str, size: int) -> list[bytes]:
 
 
 def send(producer: Producer, topic: str, messages: list[dict[str, object]]) -> None:
-    """All of them, though the queue be full; records that found no room are tried again."""
+    """All of them; what does not fit into the full queue is tried again."""
     while messages:
         producer.produce_batch(topic, messages)
         messages = [message for message in messages if message.pop("_error", None) is not None]

@@ -10,7 +10,7 @@ import ottla_operator.handlers.kafka_cluster
 import ottla_operator.handlers.kafka_topic
 import ottla_operator.handlers.lifecycle
 import ottla_operator.handlers.spark_application  # noqa: F401
-from ottla_operator.environment import Environment
+from ottla_operator.reconcile.environment import Environment
 
 HEALTH = "http://0.0.0.0:8080/healthz"
 LOG_LINE = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"

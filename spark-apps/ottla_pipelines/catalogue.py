@@ -1,4 +1,4 @@
-"""Which pipelines there are. Reading this costs nothing: PySpark is imported when one is run."""
+"""The pipelines. Importing this is cheap: PySpark is imported when one is run."""
 
 from dataclasses import dataclass
 

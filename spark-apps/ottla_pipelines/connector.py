@@ -1,7 +1,7 @@
 """Spark's Kafka connector: four jars, fetched once into the user's cache by Spark's own Ivy and checked by SHA-256.
 
 `python -m ottla_pipelines.connector [DIR]` prints the folder, or copies the jars into DIR (the Spark image does that).
-Spark's own `spark.jars.packages` would resolve them anew, over the network and unchecked, at each start.
+Spark's own `spark.jars.packages` would resolve them at each start, over the network and without a check.
 """
 
 import hashlib
@@ -66,11 +66,11 @@ class ConnectorUnavailable(RuntimeError):
     """The jars could not be fetched; the message says what to do."""
 
 
-def connector_jars(tell: Callable[[str], None] = lambda line: None) -> list[Path]:
+def connector_jars(report: Callable[[str], None] = lambda line: None) -> list[Path]:
     """Fetches them the first time. Safe to run twice at once: the folder appears by rename."""
     folder = _cache_folder()
     if not folder.is_dir():
-        tell(f"fetching Spark's Kafka connector {SPARK_VERSION} into {folder} …")
+        report(f"fetching Spark's Kafka connector {SPARK_VERSION} into {folder} …")
         _fetch_all(folder)
     return sorted(folder.glob("*.jar"))
 
@@ -90,7 +90,7 @@ def _fetch_all(folder: Path) -> None:
         try:
             (work / "jars").rename(folder)
         except OSError:
-            # Another process was faster; its copy is as good as ours.
+            # Another process was faster, with the same content.
             if not folder.is_dir():
                 raise
 
@@ -134,10 +134,10 @@ def _settings(mirror: str) -> str:
 
 
 def _complaint(said: str) -> str:
-    """The one line of Ivy's report that tells a person most."""
+    """The line of Ivy's report that names the reason."""
     lines = [line.strip() for line in said.splitlines()]
-    telling = [line for line in lines if "UNRESOLVED" in line or "Exception" in line or "not found" in line]
-    return telling[0].strip(": ") if telling else "Ivy did not say why"
+    reasons = [line for line in lines if "UNRESOLVED" in line or "Exception" in line or "not found" in line]
+    return reasons[0].strip(": ") if reasons else "Ivy did not say why"
 
 
 def _unreachable(mirror: str | None, reason: str) -> str:

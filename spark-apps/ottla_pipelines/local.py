@@ -1,4 +1,4 @@
-"""A pipeline on this machine: Spark in local mode, and a sample fed into it beside, where one is wanted."""
+"""A pipeline on this machine: Spark in local mode, and beside it the feeder of a sample if one is wanted."""
 
 import threading
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from ottla_pipelines.streaming import follow, stop
 
 __all__ = ["Sample", "default_folder", "expected_sessions", "run_sessions"]
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 TABLE_GROUP = "sessions-table"  # `ottla groups` shows how much of the answer was read
 
 
@@ -38,25 +38,25 @@ def expected_sessions(sample: Sample) -> set[Session]:
 
 
 def run_sessions(
-    options: sessions.Options, sample: Sample | None, *, folder: Path, tell: Tell, stopped: Callable[[], bool]
+    options: sessions.Options, sample: Sample | None, *, folder: Path, report: Report, stopped: Callable[[], bool]
 ) -> set[Session]:
     """The sessions in the result topic when the sample is worked through. Interrupted when `stopped`, sample or not."""
     topics = (options.topic, options.result_topic, options.dead_letter_topic)
     for name in make_topics(options.bootstrap, topics, partitions=PARTITIONS):
-        tell(f"topic {name} made")
-    feeding = Feeding(options, sample, tell)
+        report(f"topic {name} made")
+    feeding = Feeding(options, sample, report)
 
-    def look_aside() -> None:
+    def check() -> None:
         feeding.raise_failure()
         if stopped():
             raise Interrupted
 
     if sample is not None:
         options = replace(options, until=COMPLETE_AT)
-    jars = connector_jars(tell)
-    tell("starting Spark …")
+    jars = connector_jars(report)
+    report("starting Spark …")
     with local_session(folder=folder, jars=jars) as spark, feeding:
-        tell(f"Spark {spark.version} runs; its log is {folder}/spark.log")
+        report(f"Spark {spark.version} runs; its log is {folder}/spark.log")
         queries = sessions.start(spark, options)
         try:
             followed = follow(
@@ -64,10 +64,10 @@ def run_sessions(
                 queries[1:],
                 until=options.until,
                 checkpoint=options.checkpoint,
-                look_aside=look_aside,
+                check=check,
             )
             for batch in followed:
-                tell(sessions.describe(batch))
+                report(sessions.describe(batch))
         finally:
             stop(queries)
     return read_sessions(options.bootstrap, options.result_topic, group=TABLE_GROUP)
@@ -76,7 +76,7 @@ def run_sessions(
 class Feeding:
     """Feeds the sample in a thread of its own while the block runs; nothing without a sample."""
 
-    def __init__(self, options: sessions.Options, sample: Sample | None, tell: Tell) -> None:
+    def __init__(self, options: sessions.Options, sample: Sample | None, report: Report) -> None:
         self._stopping = threading.Event()
         self._failure: Exception | None = None
         self._thread: threading.Thread | None = None
@@ -87,7 +87,7 @@ class Feeding:
                 result_topic=options.result_topic,
                 seed=sample.seed,
                 events=sample.events,
-                tell=tell,
+                report=report,
                 stopped=self._stopping.is_set,
             )
             feeder.refuse_other_records()
@@ -115,5 +115,5 @@ class Feeding:
             feeder.feed()
         except Interrupted:
             pass
-        except Exception as failure:  # told by whoever asks next
+        except Exception as failure:  # raised by the next `raise_failure`
             self._failure = failure

@@ -40,7 +40,7 @@ class JavaMissing(RuntimeError):
 
 @contextlib.contextmanager
 def local_session(*, folder: Path, jars: Sequence[Path] = (), tasks: int = 2) -> Iterator[SparkSession]:
-    """Spark's own words go to FOLDER/spark.log, for the terminal belongs to the pipeline."""
+    """Spark's log goes to FOLDER/spark.log; the terminal is for the pipeline's lines."""
     if shutil.which("java") is None:
         raise JavaMissing(JAVA_MISSING)
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def local_session(*, folder: Path, jars: Sequence[Path] = (), tasks: int = 2) ->
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     ctrl_c = signal.getsignal(signal.SIGINT)
     context = SparkContext(gateway=gateway, conf=conf)
-    # PySpark's handler raises in the midst of calls to the JVM, where py4j may swallow it: the caller's stays.
+    # PySpark's handler raises during calls to the JVM, where py4j may swallow the exception: keep the caller's.
     signal.signal(signal.SIGINT, ctrl_c)
     spark = SparkSession(context)
     try:

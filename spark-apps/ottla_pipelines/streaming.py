@@ -11,13 +11,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["Batch", "follow", "read_stream", "stop", "write_stream"]
 
-LOOK_S = 0.5
+POLL_S = 0.5
 Offsets = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What a query said about its last batch."""
+    """A query's progress report about its last batch."""
 
     number: int
     rows: int
@@ -57,10 +57,10 @@ def follow(
     *,
     until: datetime | None,
     checkpoint: str,
-    look_aside: Callable[[], None] = lambda: None,
+    check: Callable[[], None] = lambda: None,
 ) -> Iterator[Batch]:
     """Each new batch of the main query, until its watermark has passed `until` and the queries beside it have read as
-    much; for ever without. A query that fails raises here; so may `look_aside`, called twice a second.
+    much; without `until`, for ever. A query that fails raises here; so may `check`, which is called twice a second.
     """
     done = _kept(checkpoint, main)
     while done is None or until is None or done.watermark is None or done.watermark < until:
@@ -69,11 +69,11 @@ def follow(
             done = batch
             yield batch
         else:
-            look_aside()
+            check()
             _wait([main, *beside])
     for query in beside:
         while not _has_read(_last_batch(query) or _kept(checkpoint, query), done.ends):
-            look_aside()
+            check()
             _wait([main, query])
 
 
@@ -84,7 +84,7 @@ def stop(queries: Sequence[StreamingQuery]) -> None:
 
 def _wait(queries: Sequence[StreamingQuery]) -> None:
     for query in queries:
-        if query.awaitTermination(LOOK_S / len(queries)):  # type: ignore[arg-type]  # the stub wants an int
+        if query.awaitTermination(POLL_S / len(queries)):  # type: ignore[arg-type]  # the stub wants an int
             raise RuntimeError(f"query {query.name} ended by itself")
 
 

@@ -4,10 +4,10 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from cluster import in_docker
-from cluster.access import Access
-from cluster.commands import run
-from cluster.places import audit_log
+from scripts.local_kubernetes import in_docker
+from scripts.local_kubernetes.access import Access
+from scripts.local_kubernetes.commands import run
+from scripts.local_kubernetes.places import audit_log
 
 OPERATOR = "system:serviceaccount:ottla-system:"
 # Renewals of leadership, by Kubernetes' leases or by Kopf's peering.

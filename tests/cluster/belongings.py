@@ -1,9 +1,10 @@
-"""What a run has made in a cluster, by name and uid, and how it goes away again: that, and nothing else."""
+"""What a run has made in a cluster, by name and uid, and its removal. Nothing else is deleted."""
 
-from cluster.access import Access
-from cluster.commands import CommandFailed
-from cluster.progress import console
 from cluster.visit import CRDS, Visit, is_same
+
+from scripts.local_kubernetes.access import Access
+from scripts.local_kubernetes.commands import CommandFailed
+from scripts.local_kubernetes.progress import console
 
 GONE_TIMEOUT_S = 180.0
 CUSTOM_RESOURCES = "kafkaclusters,kafkatopics,sparkapplications"
@@ -38,7 +39,7 @@ class Belongings:
                 self._access.kubectl("delete", "namespace", name, "--wait", timeout_s=GONE_TIMEOUT_S)
 
     def remove_definitions(self) -> None:
-        """They take every object of their kinds along: not if somebody has made one meanwhile."""
+        """Their objects are deleted with them, so a definition stays if somebody has made one meanwhile."""
         for name in self._definitions:
             if not is_same(self._definitions, name, self._uid("crd", name)):
                 continue

@@ -5,19 +5,18 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cluster import choice, own
-from cluster.access import Access
 from cluster.belongings import Belongings
 from cluster.diagnosis import diagnosis
 from cluster.fleet_access import Applied, KafkaOnKubernetes
 from cluster.tables import readme_commands
 from cluster.visit import refusal, visit_of
+from cluster.visited import VisitedCluster, visited
 
 from scripts.images import build_all
+from scripts.local_kubernetes import choice, own
 
 TOP = Path(__file__).parent.parent.parent
 CHART = TOP / "charts" / "ottla"
@@ -36,8 +35,8 @@ def images(request: pytest.FixtureRequest) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def cluster(images: list[Path], request: pytest.FixtureRequest) -> Iterator[Access]:
-    """With the images on its nodes. What stands already stays; what the tests started ends with them."""
+def cluster(images: list[Path], request: pytest.FixtureRequest) -> Iterator[VisitedCluster]:
+    """With the images on its nodes. A cluster that runs already stays; one that the tests started ends with them."""
     if own.abandoned():
         choice.down()
     with _shown(request):
@@ -48,14 +47,14 @@ def cluster(images: list[Path], request: pytest.FixtureRequest) -> Iterator[Acce
         if standing is None and access.kind == "own":
             own.belongs_to(os.getpid())
         os.environ["KUBECONFIG"] = access.kubeconfig
-        yield replace(access, visit=visit_of(access.kind, os.environ))
+        yield visited(access, visit_of(access.kind, os.environ))
     finally:
         if standing is None:
             choice.down()
 
 
 @pytest.fixture(scope="session")
-def installed(cluster: Access) -> Iterator[Access]:
+def installed(cluster: VisitedCluster) -> Iterator[VisitedCluster]:
     """By the README's line, with names and images that fit the cluster; the run's own namespace beside it."""
     visit = cluster.visit
     definitions = cluster.kubectl("get", "crds", "-o", "jsonpath={.items[*].metadata.name}").split()
@@ -76,7 +75,7 @@ def installed(cluster: Access) -> Iterator[Access]:
         belongings.remove_definitions()
 
 
-def _install(cluster: Access, belongings: Belongings) -> bool:
+def _install(cluster: VisitedCluster, belongings: Belongings) -> bool:
     """Whether our own cluster had it already, from a run before: then it is brought up to date and stays."""
     visit = cluster.visit
     (install,) = readme_commands("helm")
@@ -98,7 +97,7 @@ def _install(cluster: Access, belongings: Belongings) -> bool:
 
 
 @pytest.fixture(scope="session")
-def examples(installed: Access, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def examples(installed: VisitedCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder examples/ itself, or a copy with another registry's images."""
     visit = installed.visit
     if visit.is_ours:
@@ -110,7 +109,7 @@ def examples(installed: Access, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="session")
-def events(installed: Access, examples: Path) -> Applied:
+def events(installed: VisitedCluster, examples: Path) -> Applied:
     """`kubectl apply` of examples/, then `kubectl wait` until the brokers are Ready."""
     here = ("-n", installed.namespace)
     started = time.monotonic()

@@ -1,35 +1,37 @@
-"""What a person would look at after a failure, gathered in one text."""
+"""What a person would ask a cluster after a failure, gathered in one text."""
 
-from cluster.access import Access
-from cluster.commands import CommandFailed
+from cluster.visited import VisitedCluster
+
+from scripts.local_kubernetes.commands import CommandFailed
 
 LINES_MAX = 60
 
 
-def diagnosis(access: Access) -> str:
-    return "\n".join(f"$ kubectl {' '.join(look)}\n{_last_lines(access, look)}" for look in _looks(access))
+def diagnosis(cluster: VisitedCluster) -> str:
+    said = {question: _last_lines(cluster, question) for question in _questions(cluster)}
+    return "\n".join(f"$ kubectl {' '.join(question)}\n{lines}" for question, lines in said.items())
 
 
-def _looks(access: Access) -> list[tuple[str, ...]]:
+def _questions(cluster: VisitedCluster) -> list[tuple[str, ...]]:
     """Of somebody's cluster nothing but what the run made there."""
-    here = ("-n", access.namespace)
-    where = ("-A",) if access.visit.is_ours else here
+    here = ("-n", cluster.namespace)
+    where = ("-A",) if cluster.visit.is_ours else here
     return [
         ("get", "nodes"),
         ("get", "kafkaclusters,kafkatopics,sparkapplications", *where),
         ("get", "pods", *where, "-o", "wide"),
         ("get", "kafkaclusters", *where, "-o", "jsonpath={.items[*].status}"),
         ("get", "events", *where, "--sort-by=.lastTimestamp"),
-        ("logs", "-n", access.visit.operator_namespace, "-l", "app.kubernetes.io/component=operator", "--tail=60"),
+        ("logs", "-n", cluster.visit.operator_namespace, "-l", "app.kubernetes.io/component=operator", "--tail=60"),
         ("logs", *here, "-l", "app.kubernetes.io/component=broker", "--tail=15", "--prefix"),
         ("logs", *here, "-l", "spark-role=driver", "--tail=30", "--prefix"),
         ("get", "sparkapplications", *where, "-o", "jsonpath={.items[*].status}"),
     ]
 
 
-def _last_lines(access: Access, look: tuple[str, ...]) -> str:
+def _last_lines(cluster: VisitedCluster, question: tuple[str, ...]) -> str:
     try:
-        said = access.kubectl(*look, timeout_s=20)
+        said = cluster.kubectl(*question, timeout_s=20)
     except CommandFailed as failed:
         said = str(failed)
     return "\n".join(said.splitlines()[-LINES_MAX:])

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.access import Access
+from cluster.visited import VisitedCluster
 from support.waiting import eventually
 
 GROUP = "ottla.dev/v1alpha1"
@@ -14,7 +14,7 @@ WHOLE_TIMEOUT_S = 180.0
 
 @dataclass(frozen=True)
 class KafkaOnKubernetes:
-    access: Access
+    access: VisitedCluster
     name: str
     namespace: str
 

@@ -1,10 +1,8 @@
 """What `kubectl get` prints, and what the README shows of it."""
 
-import re
 import shlex
-from pathlib import Path
 
-README = Path(__file__).parent.parent.parent / "README.md"
+from support.documents import block_under, commands_of
 
 
 def rows(table: str) -> dict[str, tuple[list[str], list[str]]]:
@@ -22,6 +20,5 @@ def rows(table: str) -> dict[str, tuple[list[str], list[str]]]:
 
 def readme_commands(program: str) -> list[list[str]]:
     """The arguments of each line of the README's Kubernetes block that calls this program."""
-    (block,) = re.findall(r"## On Kubernetes\n\n```bash\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    lines = [shlex.split(line, comments=True) for line in block.splitlines()]
+    lines = map(shlex.split, commands_of(block_under("On Kubernetes")))
     return [words[1:] for words in lines if words[0] == program]

@@ -5,15 +5,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from cluster import own
-from cluster.access import Access
-from cluster.commands import run
 from cluster.fleet_access import Applied, KafkaOnKubernetes
-from cluster.places import NODES
+from cluster.visited import VisitedCluster
 from support.history import Read, anomalies
 from support.librdkafka import Sent, read, send
 from support.steady import SteadyLibrdkafka
 from support.waiting import eventually
+
+from scripts.local_kubernetes import own
+from scripts.local_kubernetes.access import Access
+from scripts.local_kubernetes.commands import run
+from scripts.local_kubernetes.places import NODES
 
 PARTITIONS = 3
 RECORDS_PER_SECOND = 400
@@ -70,7 +72,7 @@ def test_librdkafka_inside_and_outside_the_pods_network(events: Applied, topic: 
     assert sorted((message.value() or b"").decode() for message in messages) == expected
 
 
-def run_in_pod(access: Access, *arguments: str) -> dict[str, list[str]]:
+def run_in_pod(access: VisitedCluster, *arguments: str) -> dict[str, list[str]]:
     """The client image as a pod, to its end; what it printed."""
     image = ("--image", access.visit.image("client"), f"--image-pull-policy={access.visit.pull_policy}")
     options = ("--restart=Never", "--rm", "--attach", "--quiet")

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 from cluster import audit
-from cluster.access import Access
-from cluster.commands import CommandFailed
 from cluster.fleet_access import Applied, KafkaOnKubernetes
 from cluster.tables import rows
+from cluster.visited import VisitedCluster
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 from support.waiting import eventually
+
+from scripts.local_kubernetes.access import Access
+from scripts.local_kubernetes.commands import CommandFailed
 
 BROKERS_READY_S_MAX = 60.0
 TOPICS, TOPICS_READY_S_MAX = 500, 30.0
@@ -68,7 +70,7 @@ def test_each_example_becomes_ready_and_reads_well(events: Applied) -> None:
     ],
 )
 def test_a_spec_that_cannot_be_is_refused_in_one_sentence(
-    installed: Access, change: dict[str, Any], sentence: str
+    installed: VisitedCluster, change: dict[str, Any], sentence: str
 ) -> None:
     pool = {"name": "main", "roles": ["broker", "controller"], "replicas": 3}
     internal = {"name": "internal", "type": "internal"}

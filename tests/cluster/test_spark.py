@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster.access import Access
-from cluster.commands import CommandFailed
 from cluster.fleet_access import GROUP, Applied
 from cluster.tables import readme_commands, rows
+from cluster.visited import VisitedCluster
 from ottla_pipelines.sample.answer import closed_sessions, differences
 from ottla_pipelines.sample.clicks import COMPLETE_AT, PARTITIONS, make_waves
 from ottla_pipelines.sample.feed import Feeder
 from ottla_pipelines.sample.kafka import read_topic
 from ottla_pipelines.sample.outcome import read_sessions
 from support.waiting import eventually
+
+from scripts.local_kubernetes.commands import CommandFailed
 
 PROGRAM = "local:///opt/ottla/spark-apps/ottla_pipelines/sessions.py"
 RUN_S_MAX = 600
@@ -33,7 +34,7 @@ def application(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def make(installed: Access) -> Iterator[Making]:
+def make(installed: VisitedCluster) -> Iterator[Making]:
     """Applies an application; it ends with the test."""
     made: list[str] = []
 
@@ -47,18 +48,18 @@ def make(installed: Access) -> Iterator[Making]:
         installed.kubectl("delete", "sparkapplication", name, "-n", installed.namespace, "--ignore-not-found")
 
 
-def state_of(cluster: Access, name: str) -> dict[str, Any]:
+def state_of(cluster: VisitedCluster, name: str) -> dict[str, Any]:
     status: dict[str, Any] = cluster.get("sparkapplication", name, "-n", cluster.namespace).get("status", {})
     return status
 
 
-def condition(cluster: Access, name: str, kind: str) -> tuple[str, str, str]:
+def condition(cluster: VisitedCluster, name: str, kind: str) -> tuple[str, str, str]:
     found = {one["type"]: one for one in state_of(cluster, name).get("conditions", [])}
     one = found.get(kind, {})
     return one.get("status", ""), one.get("reason", ""), one.get("message", "")
 
 
-def wait(cluster: Access, name: str, what: str) -> None:
+def wait(cluster: VisitedCluster, name: str, what: str) -> None:
     words = ("wait", f"--for=condition={what}", f"sparkapplication/{name}", "-n", cluster.namespace)
     cluster.kubectl(*words, f"--timeout={RUN_S_MAX}s", timeout_s=RUN_S_MAX + 10)
 
@@ -111,7 +112,7 @@ def test_a_driver_killed_once_is_run_again_and_the_answer_is_exact(events: Appli
         checkpoint={"volume": {"size": "1Gi"}},
         restartPolicy={"type": "OnFailure", "onFailureRetries": 1, "onFailureRetryInterval": 1},
     )
-    feeder = Feeder(bootstrap=outside, topic=topics[0], result_topic=topics[1], seed=3, events=2000, tell=print)
+    feeder = Feeder(bootstrap=outside, topic=topics[0], result_topic=topics[1], seed=3, events=2000, report=print)
     feeder.feed(waves=[1])
     eventually(lambda: read_sessions(outside, topics[1]), bool, timeout_s=RUN_S_MAX)
     first = cluster.get("pod", "killed-driver", "-n", cluster.namespace)["metadata"]["uid"]
@@ -125,7 +126,7 @@ def test_a_driver_killed_once_is_run_again_and_the_answer_is_exact(events: Appli
     assert differences(closed_sessions(records), read_sessions(outside, topics[1])) == []
 
 
-def test_a_program_that_fails_is_quoted_and_runs_when_it_is_corrected(installed: Access, make: Making) -> None:
+def test_a_program_that_fails_is_quoted_and_runs_when_it_is_corrected(installed: VisitedCluster, make: Making) -> None:
     name = make("failing", arguments=["--until=yesterday"])
     eventually(lambda: state_of(installed, name).get("applicationState"), is_over, timeout_s=RUN_S_MAX)
     status, reason, message = condition(installed, name, "Succeeded")
@@ -143,7 +144,7 @@ def is_over(state: Any) -> bool:
     return state is not None and state["state"] in ("Completed", "Failed")
 
 
-def test_everything_goes_with_the_application_but_its_state(installed: Access, make: Making) -> None:
+def test_everything_goes_with_the_application_but_its_state(installed: VisitedCluster, make: Making) -> None:
     make("leaving", arguments=["--help"], checkpoint={"volume": {"size": "10Mi"}})
     wait(installed, "leaving", "Succeeded")
     kinds = "pods,services,configmaps,serviceaccounts,roles,rolebindings"
@@ -193,6 +194,8 @@ def test_what_only_time_can_tell_becomes_a_condition(
         ({"restartPolicy": {"type": "Sometimes"}}, 'Unsupported value: "Sometimes"'),
     ],
 )
-def test_a_spec_that_cannot_be_is_refused_in_a_sentence(installed: Access, spec: dict[str, Any], sentence: str) -> None:
+def test_a_spec_that_cannot_be_is_refused_in_a_sentence(
+    installed: VisitedCluster, spec: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(CommandFailed, match=sentence):
         installed.apply(application(installed.namespace, "refused", **spec))

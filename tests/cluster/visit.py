@@ -2,16 +2,16 @@
 
 A run has names of its own, and makes, changes and deletes nothing outside them. Our own cluster and kind's exist for
 these tests, so the chart is installed there as the README says. A cluster that KUBECONFIG names belongs to somebody:
-even the release has a name of its own there, its operator looks after the run's namespace only, and the run refuses to
+even the release has a name of its own there, its operator works in the run's namespace only, and the run refuses to
 begin where Ottla's custom resource definitions exist already.
 """
 
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-Kind = Literal["existing", "kind", "own"]
+from scripts.local_kubernetes.access import Kind
 
 REGISTRY, TAG = "OTTLA_TEST_REGISTRY", "OTTLA_TEST_TAG"
 OUR_REGISTRY = "docker.io/ottla"

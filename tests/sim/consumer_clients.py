@@ -35,7 +35,7 @@ class Holdings:
         self.ownership, self.is_current = ownership, is_current
         self.members: list[ConsumerMember] = []
 
-    def look(self, now: float) -> None:
+    def check(self, now: float) -> None:
         holders: dict[int, str] = {}
         for member in self.members:
             if now - member.confirmed_at < BELIEVED_S:
@@ -46,7 +46,7 @@ class Holdings:
 
 
 class ConsumerMember(GroupClient):
-    """Joins, takes what it is given, gives up what it is told to; now and then it leaves, or dies and comes anew."""
+    """Joins, takes and gives up partitions as assigned; now and then it leaves, or dies and comes again."""
 
     def __init__(self, group: str, topic: str, holdings: Holdings, network: Network, random: Random) -> None:
         super().__init__(group, topic, network, holdings.ownership.referee, random)
@@ -120,4 +120,4 @@ class ConsumerMember(GroupClient):
             if owned != self.owned:
                 self.owned = owned
                 self.holdings.ownership.take(self.member_id, self.epoch, sorted(owned))
-        self.holdings.look(self.network.loop.time())
+        self.holdings.check(self.network.loop.time())

@@ -5,7 +5,7 @@ import asyncio
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import IncrementalAlterConfigs, SettingChange, SettingOperation
 from ottla.metadata.model.state import ResourceType
-from sim.world import LOOK_SECONDS, START_SECONDS_MAX, World
+from sim.world import POLL_SECONDS, START_SECONDS_MAX, World
 
 __all__ = ["CoordinatedWorld", "find_coordinators"]
 
@@ -26,13 +26,13 @@ async def find_coordinators(world: World, *kinds: str) -> None:
     life = world.nodes[0].life
     assert life is not None and life.services is not None
     for kind in kinds:
-        for _ in range(round(START_SECONDS_MAX / LOOK_SECONDS)):
+        for _ in range(round(START_SECONDS_MAX / POLL_SECONDS)):
             try:
                 question = getattr(life.services, kind).leader_of("any")
                 await world.loop.within(life.process, question, data=True)
                 break
             except KafkaError:
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
     if world.options.cleaning:
         await world.loop.within(life.process, _clean_often(world), data=True)
 

@@ -18,7 +18,7 @@ __all__ = ["MORE", "ROOT", "Crash", "Platter", "SimDisk", "Wrote"]
 
 ROOT, MORE = "/data", "/more"
 Wrote = Callable[[str, bytes, bool], None]
-"""Told of a path and what is written there: before it is done (False), and after (True)."""
+"""Called with a path and what is written there: before it is done (False), and after (True)."""
 
 
 class Crash(BaseException):
@@ -262,7 +262,7 @@ class SimFile:
         self._disk.observed(self._path, data, is_done=False)
         size = len(data)
         if self._disk.is_full(self._root):
-            data = data[: size // 2]  # as much as there was room for
+            data = data[: size // 2]  # as much as there was space for
         content = self._inode.data
         if len(content) < position:
             content.extend(bytes(position - len(content)))

@@ -17,7 +17,7 @@ __all__ = ["Faults"]
 FULL_SECONDS = 6.0
 SLOW_SECONDS = 0.4
 HELD_SECONDS = (0.3, 1.0, 4.0, 8.0)  # a stop waits for a data loop that is held for ten
-RESTART_LOOK_SECONDS = 0.5
+RESTART_CHECK_SECONDS = 0.5
 PAUSED_SECONDS = (0.2, 1.0, 4.0, 7.0)  # sessions last three
 SLOWNESS = ((0.002, 0.5), (0.02, 0.05), (0.2, 0.004))  # chance of a callback, and seconds
 
@@ -96,12 +96,12 @@ class Faults:
         if not self._may_crash(node):
             return
         node.unclean = True
-        self._doom(node, power=False)
+        self._begin_crash(node, power=False)
 
-    def _doom(self, node: SimNode, *, power: bool) -> None:
+    def _begin_crash(self, node: SimNode, *, power: bool) -> None:
         """At once, or in the middle of what it writes next."""
         assert node.life is not None
-        node.doomed = node.life
+        node.crashing = node.life
         if self.random.random() < 0.5:
             node.life.disk.crash_in = self.random.randint(1, 12)
             self.loop.later(0.5, self._end, node, node.life, power)
@@ -136,7 +136,7 @@ class Faults:
             node.stop()
             self._restart_later(node)
         else:
-            self.loop.later(RESTART_LOOK_SECONDS, self._restart_cleanly, node, life)
+            self.loop.later(RESTART_CHECK_SECONDS, self._restart_cleanly, node, life)
 
     def _make_room(self, node: SimNode, life: Life) -> None:
         if not self._is_over:
@@ -149,8 +149,8 @@ class Faults:
         def restart() -> None:
             if node.life is None:
                 node.start()
-            elif node.life is life and (life is node.doomed or life.is_stopping):
-                self.loop.later(RESTART_LOOK_SECONDS, restart)
+            elif node.life is life and (life is node.crashing or life.is_stopping):
+                self.loop.later(RESTART_CHECK_SECONDS, restart)
 
         self.loop.later(0.6 + self.random.choice((0.0, 0.5, 5.0, 10.0)), restart)
 
@@ -186,7 +186,7 @@ class Faults:
         count, is_slow = self._powers.randint(2, len(self.nodes)), self._powers.random() < 0.5
         for node in self._powers.sample(self.nodes, count):
             if node.life is not None:
-                node.doomed = node.life
+                node.crashing = node.life
                 node.life.threads.delay_max_s = SLOW_SECONDS if is_slow else node.life.threads.delay_max_s
                 self.loop.later(SLOW_SECONDS if is_slow else 0.0, self._end, node, node.life, True)
                 self._restart_later(node)
@@ -195,7 +195,7 @@ class Faults:
         node = self.random.choice(self.nodes)
         if self._may_lose_data(node):
             node.power_lost, node.loses_power = True, True
-            self._doom(node, power=True)
+            self._begin_crash(node, power=True)
 
     def _may_lose_data(self, node: SimNode) -> bool:
         """One replica at a time, and only while the others are whole: that is what min.insync.replicas=2 promises.
@@ -213,7 +213,7 @@ class Faults:
         if self._may_lose_data(node):
             assert node.life is not None
             self.referee.note(f"fsync fails on node {node.id}")
-            node.power_lost, node.life.disk.fail_syncs, node.doomed = True, True, node.life
+            node.power_lost, node.life.disk.fail_syncs, node.crashing = True, True, node.life
             self.loop.later(10.0, self._end, node, node.life, True)
             self.loop.later(10.0, self._restart_later, node)
 
@@ -228,7 +228,7 @@ class Faults:
         where = MORE if self.random.random() < 0.75 else ROOT
         self.referee.note(f"{where} of node {node.id} is full")
         node.platter.full.add(where)
-        node.unclean, node.doomed = True, node.life
+        node.unclean, node.crashing = True, node.life
         assert node.life is not None
         if where == ROOT:
             self.loop.later(FULL_SECONDS, self._end, node, node.life, False)

@@ -130,7 +130,7 @@ class FetchConsumer(Client):
         self._states_epoch = random.random() < 0.8
         self._from_followers = random.random() < 0.5
         self._session: tuple[str, int, int] | None = None  # process, id, next epoch
-        self._told: dict[int, tuple[int, int, int]] = {}
+        self._sent: dict[int, tuple[int, int, int]] = {}
         self.version = random.choice(VERSIONS)
         self.fetched = 0
 
@@ -182,10 +182,10 @@ class FetchConsumer(Client):
         kind = load_request_schema(FETCH, self.version)
         goes_on = self._session is not None and self._session[0] == life.process.name
         if not goes_on:
-            self._session, self._told = None, {}
+            self._session, self._sent = None, {}
         wanted = {index: self._wanted(place) for index, place in enumerate(self.places)}
-        news = {index: one for index, one in wanted.items() if self._told.get(index) != one}
-        self._told = wanted
+        news = {index: one for index, one in wanted.items() if self._sent.get(index) != one}
+        self._sent = wanted
         message = kind(
             max_wait=timedelta(milliseconds=self.random.choice((0, 0, 300))),
             min_bytes=self.random.choice((1, 1, 500)),

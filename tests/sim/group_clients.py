@@ -77,7 +77,7 @@ class Committer(GroupClient):
             return False
         found = answer.groups[0].topics[0].partitions[0].committed_offset
         if not at_least <= found <= self.attempted:
-            self.referee.object(f"{self.group} reads {found}, after {at_least} was told and {self.attempted} tried")
+            self.referee.object(f"{self.group} reads {found}, after {at_least} was answered and {self.attempted} tried")
         self.seen = found
         return True
 
@@ -98,7 +98,7 @@ class Ownership:
 
 
 class GroupMember(GroupClient):
-    """Joins, takes its share, beats, joins again when told; now and then it leaves or falls silent."""
+    """Joins, takes its share, beats, joins again when it must; now and then it leaves or falls silent."""
 
     def __init__(
         self, group: str, topic: str, partitions: int, ownership: Ownership, network: Network, random: Random

@@ -14,7 +14,7 @@ from sim.coordinated_world import CoordinatedWorld, find_coordinators
 from sim.group_clients import Committer, GroupMember, Ownership
 from sim.node import SimNode
 from sim.topics import STAYS, Topics
-from sim.world import HEAL_SECONDS_MAX, LOOK_SECONDS, World
+from sim.world import HEAL_SECONDS_MAX, POLL_SECONDS, World
 
 __all__ = ["GroupWorld"]
 
@@ -115,4 +115,4 @@ class GroupTopics(Topics):
             if self._world.loop.time() > deadline:
                 self._world.referee.object(f"the offset of {committer.group} cannot be read at the end")
                 return
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)

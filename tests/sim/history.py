@@ -58,7 +58,7 @@ class History:
         self._referee.batch_read("a consumer", self.key, batch, rewritten=False)
 
     def skipped(self, position: int, start: int) -> None:
-        """A reader at `position` was told that the log begins at `start`."""
+        """A reader at `position` was answered that the log begins at `start`."""
         self._check_start(start, f"a consumer at {position}")
 
     def check_taken(self, end: int, taken: set[int]) -> None:
@@ -69,15 +69,15 @@ class History:
 
     # -- what a replica has
 
-    def check_replica(self, where: str, partition: "Partition", found: set[int], told: set[int]) -> None:
-        """At the end. `found` is what the replica has; `told` are offsets of acknowledged records."""
+    def check_replica(self, where: str, partition: "Partition", found: set[int], acknowledged: set[int]) -> None:
+        """At the end. `found` is what the replica has; `acknowledged`: offsets of records."""
         start = partition.log.start_offset
         self._check_start(start, where)
         if start < self.deleted:
             self._referee.object(f"{where} begins at {start}; records below {self.deleted} were deleted")
-        missing = {offset for offset in told if offset >= start} - found
+        missing = {offset for offset in acknowledged if offset >= start} - found
         if self.cleanup is Cleanup.COMPACT:
-            unseen = missing - self._referee.records.get(self.key, {}).keys()  # cleaned before anybody looked
+            unseen = missing - self._referee.records.get(self.key, {}).keys()  # cleaned before they were observed
             missing = (missing & self._latest()) | {one for one in unseen if one > max(found, default=-1)}
         if missing:
             self._referee.object(

@@ -48,7 +48,7 @@ class Referee:
         if self.problems:
             raise Broken("; ".join(self.problems[:3]))
 
-    # told
+    # reported by nodes
 
     def refused(self, node_id: int, reason: BaseException | None, *, expected: bool) -> None:
         if expected:
@@ -68,9 +68,9 @@ class Referee:
             if known != (entry.term, entry.data):
                 self.object(f"node {node_id} applies another metadata entry {entry.index} than was committed")
 
-    # looked at
+    # observed
 
-    def look(self, nodes: Sequence["SimNode"]) -> None:
+    def observe(self, nodes: Sequence["SimNode"]) -> None:
         for node in nodes:
             life = node.life
             if life is None or not life.hears:
@@ -79,10 +79,10 @@ class Referee:
             if raft.role is Role.LEADER:
                 self.leads(node.id, raft.term)
             for partition in life.host or ():
-                self._look_at(life.process.name, partition)
+                self._observe_partition(life.process.name, partition)
         self.raise_problems()
 
-    def _look_at(self, process: str, partition: Partition) -> None:
+    def _observe_partition(self, process: str, partition: Partition) -> None:
         key, high_watermark = _key(partition), partition.high_watermark
         if partition.is_leader:
             term = (key, partition.leader_epoch)
@@ -121,7 +121,7 @@ class Referee:
     def check_acknowledged(
         self, history: History, where: str, partition: Partition, acknowledged: dict[int, list[tuple[int, int]]]
     ) -> None:
-        """`acknowledged`: producer → (number of the record, offset it was told)."""
+        """`acknowledged`: producer → (number of the record, offset it was answered)."""
         found: dict[int, list[tuple[int, int]]] = {}
         for _, data in batches_below(partition, 0):
             for record in (one for batch in iterate(data) for one in records.iterate(batch)):
@@ -132,12 +132,13 @@ class Referee:
             if not _in_order([number for number, _ in rows], history.cleanup):
                 self.object(f"records of producer {producer} in {partition} are not in order, once each: {rows[-8:]}")
         offsets = {offset for rows in found.values() for _, offset in rows}
-        for producer, told in acknowledged.items():
-            history.check_replica(f"{where}, producer {producer}", partition, offsets, {offset for _, offset in told})
-            numbers = dict(told)
+        for producer, answered in acknowledged.items():
+            confirmed = {offset for _, offset in answered}
+            history.check_replica(f"{where}, producer {producer}", partition, offsets, confirmed)
+            numbers = dict(answered)
             wrong = [row for row in found.get(producer, ()) if numbers.get(row[0], row[1]) != row[1]]
             if wrong:
-                self.object(f"producer {producer} was told other offsets than {wrong[:3]}")
+                self.object(f"producer {producer} was answered other offsets than {wrong[:3]}")
 
     def check_equal(self, partitions: Sequence[Partition]) -> None:
         """Where each replica cleans by itself, what they have was compared record by record (`committed`)."""

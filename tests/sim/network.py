@@ -25,7 +25,7 @@ __all__ = ["Network", "SimChannels", "SimStream", "SimTransport", "address_of", 
 BREAK_SECONDS_MAX = 2.0  # until an end of a cut stream notices
 KEEPALIVE_SECONDS_MAX = 15.0  # until gRPC gives up a call on a connection that is lost
 Called = Callable[[str, int, int, bool], None]
-"""Told of a call of the control service, who asks and who is asked: before it is handled (False), and after (True)."""
+"""Called before (False) and after (True) a call of the control service is handled: who asks and who is asked."""
 
 
 def address_of(node_id: int) -> str:

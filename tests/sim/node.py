@@ -63,7 +63,7 @@ class SimNode:
         self.unclean = False  # its process was killed, and it is not in sync again since
         self.power_lost = False  # the same after a power loss
         self.loses_power = False  # at the end of the present life
-        self.doomed: Life | None = None  # the life that ends, or ended, by one of these
+        self.crashing: Life | None = None  # the life that ends, or ended, by one of these
         given = {
             "node.id": str(node_id),
             "log.dirs": f"{ROOT},{MORE}",
@@ -94,7 +94,7 @@ class SimNode:
     def stop(self) -> None:
         """As SIGTERM does it."""
         if self.life is not None and self.life.serves:
-            self.referee.note(f"node {self.id} is told to stop")
+            self.referee.note(f"node {self.id} is asked to stop")
             self.life.serves, self.life.is_stopping = False, True
             self.loop.within(self.life.process, self.life.stop())
             self.loop.later(STOP_SECONDS_MAX, self._has_stopped, self.life)
@@ -194,7 +194,7 @@ class Life:
 
     @property
     def image(self) -> Image:
-        """As its clients are told."""
+        """As its clients see it."""
         assert self.running._data is not None
         return self.running._data.feed.image
 
@@ -321,12 +321,12 @@ class SimFleet(FleetPart):
 
         leadership = quorum.feed.leadership
 
-        def told(*, leads: bool) -> None:
+        def on_leadership(*, leads: bool) -> None:
             if leads:
                 referee.leads(node.id, quorum.driver.term)
             leadership(leads=leads)
 
-        quorum.feed.apply, quorum.feed.leadership = observed, told  # type: ignore[method-assign]
+        quorum.feed.apply, quorum.feed.leadership = observed, on_leadership  # type: ignore[method-assign]
         super().attach(quorum)
 
     def process_gone(self, node_id: int) -> None:

@@ -1,7 +1,7 @@
 """Who leads a share-partition, as far as its state is concerned: rivals that claim it with ever higher epochs.
 
 A claim reads; then records are delivered and acknowledged, in batches and by moving the start, until another has
-claimed it. The book of a key knows what was answered, and so what every later reader must find.
+claimed it. The history of a key has the answers, and so what every later reader must find.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from sim.network import Network
 from sim.node import SimNode
 from sim.workload import Client, Disconnected
 
-__all__ = ["Book", "Claimant"]
+__all__ = ["Claimant", "KeyHistory"]
 
 PAUSE_S = 0.3
 WRITES_MAX = 12
@@ -40,7 +40,7 @@ class Era:
 
 
 @dataclass
-class Book:
+class KeyHistory:
     """`leader_epoch`: the highest that was claimed; `heard_epoch`: the highest that was answered."""
 
     key: ShareKey
@@ -71,9 +71,9 @@ class Book:
 
 
 class Claimant(Client):
-    def __init__(self, book: Book, network: Network, random: Random) -> None:
-        super().__init__(network, book.referee, random)
-        self.book = book
+    def __init__(self, history: KeyHistory, network: Network, random: Random) -> None:
+        super().__init__(network, history.referee, random)
+        self.history = history
         self.epoch = 0
         self.state_epoch = -1
         self._released: StateBatch | None = None
@@ -85,7 +85,7 @@ class Claimant(Client):
             await asyncio.sleep(self.random.random() * PAUSE_S)
 
     async def _live(self) -> None:
-        if self.book.begun_epoch < 0 or self.random.random() < RESETS:
+        if self.history.begun_epoch < 0 or self.random.random() < RESETS:
             await self._begin()
         if not await self.claim():
             return
@@ -108,36 +108,36 @@ class Claimant(Client):
     # questions
 
     async def _begin(self) -> None:
-        book = self.book
-        if book.begun_epoch >= 0 and self.random.random() < 0.5:  # otherwise it is asked for twice
-            book.state_epoch += 1
-            book.eras[book.state_epoch] = Era()
-        epoch = book.state_epoch
+        history = self.history
+        if history.begun_epoch >= 0 and self.random.random() < 0.5:  # otherwise it is asked for twice
+            history.state_epoch += 1
+            history.eras[history.state_epoch] = Era()
+        epoch = history.state_epoch
         node, persister = self._persister()
-        await self.ask(node, persister.initialize(book.key, state_epoch=epoch, start=0))
-        book.begun_epoch = max(book.begun_epoch, epoch)
+        await self.ask(node, persister.initialize(history.key, state_epoch=epoch, start=0))
+        history.begun_epoch = max(history.begun_epoch, epoch)
 
     async def claim(self) -> bool:
         """False when another one did, with a higher epoch."""
-        book = self.book
-        book.leader_epoch += 1
-        epoch, begun = book.leader_epoch, book.begun_epoch
-        acknowledged = {each: set(era.acknowledged) for each, era in book.eras.items()}
-        starts = {each: era.start for each, era in book.eras.items()}
+        history = self.history
+        history.leader_epoch += 1
+        epoch, begun = history.leader_epoch, history.begun_epoch
+        acknowledged = {each: set(era.acknowledged) for each, era in history.eras.items()}
+        starts = {each: era.start for each, era in history.eras.items()}
         node, persister = self._persister()
         try:
-            state = await self.ask(node, persister.read(book.key, leader_epoch=epoch))
+            state = await self.ask(node, persister.read(history.key, leader_epoch=epoch))
         except KafkaError as error:
             return self._refused(error, epoch)
-        book.check(state, acknowledged, starts, begun)
-        book.heard_epoch = max(book.heard_epoch, epoch)
+        history.check(state, acknowledged, starts, begun)
+        history.heard_epoch = max(history.heard_epoch, epoch)
         self.epoch, self.state_epoch, self._released = epoch, state.state_epoch, None
         return True
 
     async def _write(self) -> bool:
-        book, era = self.book, self.book.eras[self.state_epoch]
+        history, era = self.history, self.history.eras[self.state_epoch]
         start, batch = era.done_below if self.random.random() < 0.3 else -1, self._next()
-        heard, begun = book.heard_epoch, book.begun_epoch
+        heard, begun = history.heard_epoch, history.begun_epoch
         try:
             await self._put(start, batch)
         except Disconnected:
@@ -145,8 +145,9 @@ class Claimant(Client):
         except KafkaError as error:
             return self._refused(error, self.epoch)
         if heard > self.epoch or begun > self.state_epoch:
-            book.referee.object(f"{book.key}: {self.epoch} wrote after {heard}, state {self.state_epoch} after {begun}")
-        book.answers += 1
+            problem = f"{self.epoch} wrote after {heard}, state {self.state_epoch} after {begun}"
+            history.referee.object(f"{history.key}: {problem}")
+        history.answers += 1
         era.start = max(era.start, start)
         if batch.delivery == Delivery.ACKNOWLEDGED:
             era.acknowledged |= set(range(batch.first, batch.last + 1))
@@ -157,8 +158,8 @@ class Claimant(Client):
         if (released := self._released) is not None:
             self._released = None
             return StateBatch(released.first, released.last, Delivery.ACKNOWLEDGED, 2)
-        first, size = self.book.next_offset, self.random.randint(1, 3)
-        self.book.next_offset += size
+        first, size = self.history.next_offset, self.random.randint(1, 3)
+        self.history.next_offset += size
         if self.random.random() < 0.5:
             return StateBatch(first, first + size - 1, Delivery.ACKNOWLEDGED, 1)
         self._released = StateBatch(first, first + size - 1, Delivery.AVAILABLE, 1)
@@ -169,7 +170,7 @@ class Claimant(Client):
         while True:
             node, persister = self._persister()
             question = persister.write(
-                self.book.key, state_epoch=self.state_epoch, leader_epoch=self.epoch, start=start, batches=[batch]
+                self.history.key, state_epoch=self.state_epoch, leader_epoch=self.epoch, start=start, batches=[batch]
             )
             try:
                 return await self.ask(node, question)
@@ -179,9 +180,9 @@ class Claimant(Client):
             await asyncio.sleep(self.random.random() * PAUSE_S)
 
     def _refused(self, error: KafkaError, epoch: int) -> bool:
-        book, code = self.book, error.code
-        replaced = code is Code.fenced_leader_epoch and book.leader_epoch > epoch
-        renewed = code is Code.fenced_state_epoch and book.state_epoch > self.state_epoch
+        history, code = self.history, error.code
+        replaced = code is Code.fenced_leader_epoch and history.leader_epoch > epoch
+        renewed = code is Code.fenced_state_epoch and history.state_epoch > self.state_epoch
         if not (replaced or renewed or code in PASSES):
-            book.referee.object(f"{book.key} in epoch {epoch}, state {self.state_epoch}: {error!r}")
+            history.referee.object(f"{history.key} in epoch {epoch}, state {self.state_epoch}: {error!r}")
         return False

@@ -12,10 +12,10 @@ from ottla.metadata.decisions.commands import Reassignment
 from ottla.share.core.messages import ShareKey
 from ottla.share.state_topic import SHARE_STATE_TOPIC
 from sim.coordinated_world import CoordinatedWorld, find_coordinators
-from sim.share_claims import Book, Claimant
+from sim.share_claims import Claimant, KeyHistory
 from sim.topics import STAYS, Topics
 from sim.workload import Disconnected
-from sim.world import HEAL_SECONDS_MAX, LOOK_SECONDS
+from sim.world import HEAL_SECONDS_MAX, POLL_SECONDS
 
 __all__ = ["ShareStateWorld"]
 
@@ -38,14 +38,14 @@ class ShareStateWorld(CoordinatedWorld):
 
     @property
     def answers(self) -> int:
-        return sum(book.answers for book in self.topics.books)
+        return sum(history.answers for history in self.topics.histories)
 
     async def _heal(self) -> None:
         await super()._heal()
-        books = self.topics.books
-        before = [book.answers for book in books]
+        histories = self.topics.histories
+        before = [history.answers for history in histories]
         await self.until(
-            lambda: all(book.answers > had for book, had in zip(books, before, strict=True)),
+            lambda: all(history.answers > had for history, had in zip(histories, before, strict=True)),
             HEAL_SECONDS_MAX,
             "the state of a share-partition cannot be written",
         )
@@ -54,7 +54,7 @@ class ShareStateWorld(CoordinatedWorld):
 class ShareStateTopics(Topics):
     def __init__(self, world: ShareStateWorld) -> None:
         super().__init__(world)
-        self.books: list[Book] = []
+        self.histories: list[KeyHistory] = []
         self.claimants: list[Claimant] = []
 
     async def begin(self) -> None:
@@ -63,9 +63,9 @@ class ShareStateTopics(Topics):
 
     def start_clients(self) -> None:
         world, topic_id = self._world, self._trials[STAYS].id
-        self.books = [Book(ShareKey(f"group-{number}", topic_id, 0), world.referee) for number in range(KEYS)]
-        for book in self.books:
-            self.claimants += [Claimant(book, world.network, world.chance()) for _ in range(RIVALS)]
+        self.histories = [KeyHistory(ShareKey(f"group-{number}", topic_id, 0), world.referee) for number in range(KEYS)]
+        for history in self.histories:
+            self.claimants += [Claimant(history, world.network, world.chance()) for _ in range(RIVALS)]
         for claimant in self.claimants:
             self.run(claimant.run())
 
@@ -86,9 +86,9 @@ class ShareStateTopics(Topics):
         deadline = self._world.loop.time() + HEAL_SECONDS_MAX
         while not await _claimed(claimant):
             if self._world.loop.time() > deadline:
-                self._world.referee.object(f"{claimant.book.key} cannot be read at the end")
+                self._world.referee.object(f"{claimant.history.key} cannot be read at the end")
                 return
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
 
 async def _claimed(claimant: Claimant) -> bool:

@@ -26,11 +26,11 @@ KEPT_SEEDS = (
     143,
     127,  # a stop without all log dirs is no clean one
     10032,  # a log that left while a thread flushed it took its log dir offline
-    173,  # a topic made anew under its old name, and a power loss
+    173,  # a topic made again under its old name, and a power loss
     238985854779410,  # the old and the new topic of one name in two log dirs
     1700000451,  # an epoch that had been cut off came back from its checkpoint: replicas parted below the watermark
     2100000700,  # a power loss brought back what had been cut off, below the watermark of the checkpoint
-    910000316,  # a log without the file that tells its topic was taken for the new topic's
+    910000316,  # a log without the file that names its topic was taken for the new topic's
     3200000965,  # a power loss after a clean stop tore an index, which was trusted: the log was taken for empty
 )
 

@@ -13,7 +13,7 @@ from sim.world import World
 
 HISTORIES = 20
 SESSION_S = 3.0
-LOOK_S = 0.5  # a heartbeat, the decision, and its way to the others
+NOTICE_S = 0.5  # a heartbeat, the decision, and its way to the others
 
 
 class Holds(Faults):
@@ -49,7 +49,7 @@ class LongHold(Faults):
         assert life is not None
         self.leader, self.led_before = leader, led_by(self._world, leader)
         self.loop.hold_data(life.process, self.HELD_S)
-        self.loop.later(SESSION_S + LOOK_S, self._judge)
+        self.loop.later(SESSION_S + NOTICE_S, self._judge)
 
     def _judge(self) -> None:
         if led := led_by(self._world, self.leader):

@@ -18,7 +18,7 @@ SHARES = 4
 SEEDS_PER_STEP_MAX = 8
 # Histories that found a sabotage (sim.mutations), with the options of then (see sim.options).
 KEPT_SEEDS = (
-    10010,  # the decision told before it was committed
+    10010,  # the decision answered before it was committed
     10016,  # markers sent before the decision was committed
     10026,  # markers confirmed before they were committed
 )

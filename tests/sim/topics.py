@@ -1,4 +1,4 @@
-"""The topics of a history with their clients: one that stays, and one that is deleted and made anew under its name."""
+"""The topics of a history with their clients: one that stays, and one that is deleted and made again."""
 
 import asyncio
 import uuid
@@ -115,7 +115,7 @@ class Topics:
             self._chores = [self.run(self._renew(self._trials[RENEWED]))]
 
     async def _renew(self, trial: Trial) -> None:
-        self._world.referee.note(f"{trial.name} is deleted and made anew")
+        self._world.referee.note(f"{trial.name} is deleted and made again")
         trial.stop()
         self._of_deleted += sum(len(producer.acknowledged) for producer in trial.producers)
         del self._trials[trial.name]
@@ -149,9 +149,9 @@ class Topics:
         trials = [trial for trial in self._trials.values() if trial.cleanup is Cleanup.DELETE]
         for trial in trials:
             history = self._cleaning.choice(trial.histories)
-            told = [offset for p in trial.producers if p.index == history.index for _, offset in p.acknowledged]
-            if told:
-                self.run(self._delete_records(trial.name, history, self._cleaning.choice(told)))
+            acknowledged = [offset for p in trial.producers if p.index == history.index for _, offset in p.acknowledged]
+            if acknowledged:
+                self.run(self._delete_records(trial.name, history, self._cleaning.choice(acknowledged)))
 
     async def _delete_records(self, topic: str, history: History, offset: int) -> None:
         history.deletable = max(history.deletable, offset)
@@ -179,8 +179,8 @@ class Topics:
         after a crash of all replicas each begins where its checkpoint says.
         """
         history.deleted = 0
-        told = [offset for p in trial.producers if p.index == history.index for _, offset in p.acknowledged]
-        offset, deadline = max(told) // 2 + 1, self._world.loop.time() + EQUAL_SECONDS_MAX
+        acknowledged = [offset for p in trial.producers if p.index == history.index for _, offset in p.acknowledged]
+        offset, deadline = max(acknowledged) // 2 + 1, self._world.loop.time() + EQUAL_SECONDS_MAX
         while history.deleted < offset:
             if self._world.loop.time() > deadline:
                 raise Broken(f"records of {history} cannot be deleted within {EQUAL_SECONDS_MAX:.0f} s")
@@ -298,9 +298,9 @@ class Topics:
         referee.check_equal(replicas)
         for node, partition in zip(hosts, replicas, strict=True):
             referee.committed(f"node {node.id}", partition)
-        told = {p.number: p.acknowledged for p in trial.producers if p.index == index}
+        acknowledged = {p.number: p.acknowledged for p in trial.producers if p.index == index}
         for node, partition in zip(hosts, replicas, strict=True):
-            referee.check_acknowledged(trial.histories[index], f"node {node.id}", partition, told)
+            referee.check_acknowledged(trial.histories[index], f"node {node.id}", partition, acknowledged)
 
     def _hosts(self, trial: Trial, index: int) -> "list[SimNode]":
         image = self._world.image()

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 from ottla.errors import Code
 from ottla.group.offsets_topic import OFFSETS_TOPIC
-from sim.txn_books import Books
 from sim.txn_directory import Directory
 from sim.txn_flow import Flow
+from sim.txn_history import TxnHistory
 from sim.txn_incarnation import INPUT, Incarnation
 from sim.txn_steps import Steps
 
@@ -19,8 +19,8 @@ ZOMBIES_MAX = 2
 
 
 class Copier(Directory):
-    def __init__(self, name: str, partitions: int, books: Books, steps: Steps, random: Random) -> None:
-        super().__init__(books, steps, random)
+    def __init__(self, name: str, partitions: int, history: TxnHistory, steps: Steps, random: Random) -> None:
+        super().__init__(history, steps, random)
         self.name, self.group, self.partitions = name, f"of-{name}", partitions
         self.flow = Flow(epochs=random.random() < 0.6)
         self.timeout_ms = random.choice((2500, 4000, 8000))

@@ -7,7 +7,7 @@ from typing import Any
 from ottla.coordination.core.partitioning import partition_of
 from sim.fetching import handled
 from sim.node import SimNode
-from sim.txn_books import Books
+from sim.txn_history import TxnHistory
 from sim.txn_steps import Steps
 from sim.workload import Client, Disconnected
 
@@ -19,9 +19,9 @@ LEDGER = "ledger"
 class Directory(Client):
     """Who leads what, as some node's metadata says; what is older than what was heard before is not believed."""
 
-    def __init__(self, books: Books, steps: Steps, random: Random) -> None:
-        super().__init__(steps.network, books.referee, random)
-        self.books, self.steps = books, steps
+    def __init__(self, history: TxnHistory, steps: Steps, random: Random) -> None:
+        super().__init__(steps.network, history.referee, random)
+        self.history, self.steps = history, steps
         self._epochs: dict[tuple[str, int], int] = {}
 
     def find(self, topic: str, index: int) -> SimNode | None:

@@ -1,7 +1,7 @@
 """A copier's process: it reads its group's offset and copies inputs from there on, exactly once.
 
 Outputs and the offset go in one transaction, by KIP-890 as Java's client does it, or by the older flow as librdkafka
-does. The input is the row of natural numbers, so that output and offset can be told to agree.
+does. The input is the row of natural numbers, so that output and offset can be compared.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from ottla.group.offsets_topic import OFFSETS_TOPIC
 from ottla.txn.state_topic import STATE_TOPIC
 from ottla.wire import records
 from ottla.wire.records import Record
-from sim.txn_books import Entry
 from sim.txn_directory import LEDGER
 from sim.txn_flow import AGAIN, DONE, FENCED
+from sim.txn_history import Entry
 from sim.virtual_loop import WALL_MS_AT_START
 from sim.workload import REQUEST_TIMEOUT_MS
 
@@ -135,7 +135,7 @@ class Incarnation:
     # -- a transaction
 
     async def _transaction(self) -> None:
-        entry = self.copier.books.open(self.copier.name)
+        entry = self.copier.history.open(self.copier.name)
         end = self._position + self.random.randint(1, 4)
         for number in range(self._position, end):
             entry.rows.setdefault(self.random.randrange(self.copier.partitions), []).append(number)

@@ -8,8 +8,8 @@ from ottla.errors import Code
 from ottla.wire import batch as batches
 from ottla.wire import records
 from sim.node import SimNode
-from sim.txn_books import Books, Seen
 from sim.txn_directory import LEDGER, Directory
+from sim.txn_history import Seen, TxnHistory
 from sim.txn_steps import Steps
 
 __all__ = ["Reader"]
@@ -23,8 +23,8 @@ ABORT_KEY = b"\0\0\0\0"
 class Reader(Directory):
     """Goes on where it was, on whatever replica it finds."""
 
-    def __init__(self, partition: int, books: Books, steps: Steps, random: Random) -> None:
-        super().__init__(books, steps, random)
+    def __init__(self, partition: int, history: TxnHistory, steps: Steps, random: Random) -> None:
+        super().__init__(history, steps, random)
         self.partition = partition
         self.offset = 0
         self.seen: list[Seen] = []
@@ -86,5 +86,5 @@ class Reader(Directory):
         for record in records.iterate(batch):
             if record.offset >= self.offset:
                 value = (record.value or b"").decode()
-                self.books.shown(self.partition, value)
+                self.history.shown(self.partition, value)
                 self.seen.append((record.offset, value))

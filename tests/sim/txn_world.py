@@ -18,13 +18,13 @@ from sim.history import Cleanup
 from sim.node import SimNode
 from sim.options import WIDE, Options
 from sim.topics import EQUAL_SECONDS_MAX, STAYS, Topics, Trial
-from sim.txn_books import Books
 from sim.txn_clients import Copier
 from sim.txn_directory import LEDGER
+from sim.txn_history import TxnHistory
 from sim.txn_reader import Reader
 from sim.txn_steps import Plan, Step, Steps, Victim
 from sim.workload import Consumer
-from sim.world import HEAL_SECONDS_MAX, LOOK_SECONDS
+from sim.world import HEAL_SECONDS_MAX, POLL_SECONDS
 
 __all__ = ["TransactionWorld"]
 
@@ -59,15 +59,16 @@ class TransactionWorld(CoordinatedWorld):
 
     @property
     def committed(self) -> int:
-        return self.topics.books.committed
+        return self.topics.history.committed
 
     async def _heal(self) -> None:
         await super()._heal()
-        copiers, books = self.topics.copiers, self.topics.books
-        begin = len(books.entries)
+        copiers, history = self.topics.copiers, self.topics.history
+        begin = len(history.entries)
 
         def all_commit() -> bool:
-            return {entry.copier for entry in books.entries[begin:] if entry.is_committed} == {c.name for c in copiers}
+            committed = {entry.copier for entry in history.entries[begin:] if entry.is_committed}
+            return committed == {copier.name for copier in copiers}
 
         await self.until(all_commit, HEAL_SECONDS_MAX, "a copier cannot commit")
 
@@ -99,7 +100,7 @@ class TransactionFaults(Faults):
         power = power and self._may_lose_data(node)
         if not self._may_crash(node):
             return False
-        node.unclean, node.doomed = True, node.life
+        node.unclean, node.crashing = True, node.life
         assert node.life is not None
         self._end(node, node.life, power)
         self._restart_later(node)
@@ -115,7 +116,7 @@ class TransactionTopics(Topics):
 
     def __init__(self, world: TransactionWorld) -> None:
         super().__init__(world)
-        self.books = Books(world.referee)
+        self.history = TxnHistory(world.referee)
         self.copiers: list[Copier] = []
         self.readers: list[Reader] = []
 
@@ -125,7 +126,7 @@ class TransactionTopics(Topics):
         await find_coordinators(self._world, "groups", "transactions")
 
     def _choose_cleanup(self) -> Cleanup:
-        """The books want everything; what is cleaned are the coordinators' topics."""
+        """The history needs every record, so only the coordinators' topics are cleaned."""
         return Cleanup.KEEP
 
     def start_clients(self) -> None:
@@ -133,8 +134,8 @@ class TransactionTopics(Topics):
         assert isinstance(world, TransactionWorld)
         steps, partitions = world.steps_of_ends, self._trials[LEDGER].partitions
         for number in range(self.random.choice(COPIERS)):
-            self.copiers.append(Copier(f"copier-{number}", partitions, self.books, steps, world.chance()))
-        self.readers = [Reader(index, self.books, steps, world.chance()) for index in range(partitions)]
+            self.copiers.append(Copier(f"copier-{number}", partitions, self.history, steps, world.chance()))
+        self.readers = [Reader(index, self.history, steps, world.chance()) for index in range(partitions)]
         clients: list[Copier | Reader | Consumer | FetchConsumer] = [*self.copiers, *self.readers]
         if world.options.fetching:  # of both isolation levels, beside the readers
             self._trials[LEDGER].consumers = self._consumers(self._trials[LEDGER])
@@ -163,7 +164,7 @@ class TransactionTopics(Topics):
             for index in range(trial.partitions):
                 await self._judge(trial, index)
         visible = {reader.partition: await self._all_of(reader) for reader in self.readers}
-        self.books.check(visible, {copier.name: await self._position(copier) for copier in self.copiers})
+        self.history.check(visible, {copier.name: await self._position(copier) for copier in self.copiers})
 
     async def _judge(self, trial: Trial, index: int) -> None:
         replicas = self._replicas(trial.name, index)
@@ -193,7 +194,7 @@ class TransactionTopics(Topics):
         """What every replica shows from the beginning; what a reader saw on its way must be the beginning of it."""
         found: list[list[tuple[int, str]]] = []
         for partition in self._replicas(LEDGER, reader.partition):
-            again = Reader(reader.partition, self.books, reader.steps, reader.random)
+            again = Reader(reader.partition, self.history, reader.steps, reader.random)
             again.loses_answers = 0.0
             await self._read_all(again, partition)
             found.append(again.seen)
@@ -221,7 +222,7 @@ class TransactionTopics(Topics):
             if self._world.loop.time() > deadline:
                 self._world.referee.object(f"the offset of {copier.group} cannot be read at the end")
                 return -1
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         return found
 
 

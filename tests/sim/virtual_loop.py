@@ -78,7 +78,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return task
 
     def unseen_errors(self) -> list[BaseException]:
-        """Of tasks that failed in a process that goes on, where nobody has looked at it."""
+        """Of tasks that failed in a process that goes on, where nobody has retrieved it."""
         failed = [task for task, owner in self._kept if task.done() and (owner is None or owner.alive)]
         unseen = [task for task in failed if task._log_traceback]  # type: ignore[attr-defined]
         return [error for task in unseen if (error := task.exception()) is not None]
@@ -95,7 +95,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if not ready and not self._stopping:  # type: ignore[attr-defined]
             raise Stuck("nothing is left to happen")
         self.steps += 1
-        self._now += TICK_S  # else what is due in less time than a float can tell apart would never be
+        self._now += TICK_S  # else what is due in less time than a float can distinguish would never be
         if self.steps > STEPS_MAX:
             raise Stuck(f"no end after {self.steps} steps, at {self._now:.3f} s")
         for _ in range(len(ready)):

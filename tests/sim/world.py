@@ -1,6 +1,6 @@
 """One history: three or four nodes, clients, faults by the seed, healing, and the judgement.
 
-world = World(seed); world.play()        raises Broken; world.referee.trace tells what happened
+world = World(seed); world.play()        raises Broken; world.referee.trace has what happened
 """
 
 import asyncio
@@ -26,7 +26,7 @@ VOTERS = (1, 2, 3)
 OBSERVER = 4  # a broker that is no voter
 START_SECONDS_MAX = 60.0
 HEAL_SECONDS_MAX = 60.0
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 ALL_DURABLE = 0.35  # of the histories
 DURABLE = {"log.flush.interval.messages": "1"}
 CLEANING = {
@@ -88,7 +88,7 @@ class World:
         return Random(self.random.getrandbits(64))
 
     def play(self) -> None:
-        """Without the collector: half of what it looks at is the modules, and it finds nothing before the end."""
+        """Without the collector: half of what it examines are the modules, and it finds nothing before the end."""
         gc.disable()
         asyncio.set_event_loop(self.loop)
         try:
@@ -113,10 +113,10 @@ class World:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            self.referee.look(self.nodes)
+            await asyncio.sleep(POLL_SECONDS)
+            self.referee.observe(self.nodes)
             for node in self.nodes:
-                if (node.unclean or node.power_lost) and node.life is not node.doomed and self.is_in_sync(node):
+                if (node.unclean or node.power_lost) and node.life is not node.crashing and self.is_in_sync(node):
                     node.unclean = node.power_lost = False
 
     async def _play(self) -> None:
@@ -163,22 +163,22 @@ class World:
             and not any(state.adding or state.removing or state.lost for state in partitions(image))
         )
 
-    def _nobody_is_doomed(self) -> bool:
-        return not any(node.life is not None and node.life is node.doomed for node in self.nodes)
+    def _nobody_is_crashing(self) -> bool:
+        return not any(node.life is not None and node.life is node.crashing for node in self.nodes)
 
     async def until(self, condition: Callable[[], bool], seconds: float, problem: str) -> None:
         deadline = self.loop.time() + seconds
         while not condition():
             if self.loop.time() > deadline:
                 raise Broken(f"{problem} within {seconds:.0f} s")
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     # -- the end
 
     async def _heal(self) -> None:
         self.referee.note("faults end")
         self.faults.end()
-        await self.until(self._nobody_is_doomed, HEAL_SECONDS_MAX, "what was set off before does not end")
+        await self.until(self._nobody_is_crashing, HEAL_SECONDS_MAX, "what was begun before does not end")
         self.faults.start_all()
         await self.until(self.topics.is_settled, HEAL_SECONDS_MAX, "topics are not deleted and made")
         await self.until(self.is_healthy, HEAL_SECONDS_MAX, "not every replica is in sync")

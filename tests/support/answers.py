@@ -1,4 +1,4 @@
-"""What a handler returns, waited for: some answer at once, some in a coroutine, some when something happens."""
+"""Waits for what a handler returns: an answer, a coroutine, or an answer that is delivered later."""
 
 import asyncio
 import inspect

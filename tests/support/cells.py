@@ -24,7 +24,7 @@ def cells_possible() -> bool:
 
 
 class Cell:
-    """Namespaces that live as long as their keeper, a `cat` that reads from us until we end."""
+    """Namespaces held by a process: a `cat` that reads from our pipe, and so ends when we do."""
 
     def __init__(self, host: str = "") -> None:
         self.host = host

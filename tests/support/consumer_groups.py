@@ -147,7 +147,7 @@ class LittleShard:
 
 
 class Client:
-    """A member that does as it is told: gives up and takes partitions, and says so with its next heartbeat."""
+    """A member that follows its assignment: gives up and takes partitions, and says so with its next heartbeat."""
 
     def __init__(self, shard: LittleShard, name: str, topics: Iterable[str] | None, **facts: Any) -> None:
         self.shard = shard

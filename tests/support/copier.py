@@ -37,7 +37,7 @@ class Copier:
         return [message for message in self.consumer.consume(BATCH, BATCH_S) if message.error() is None]
 
     def copy(self, records: list[Message], attempt: str) -> None:
-        tell("begin", attempt)
+        report("begin", attempt)
         try:
             self._write(records, attempt)
             if random.randrange(ONE_ABORT_IN) == 0:
@@ -46,11 +46,11 @@ class Copier:
                 return
             self._send_offsets(records)
             again(lambda: self.producer.commit_transaction(CALL_S))
-            tell("commit", attempt)
+            report("commit", attempt)
         except KafkaException as failed:
             if not failed.args[0].txn_requires_abort():
                 raise
-            tell("error", str(failed.args[0]))
+            report("error", str(failed.args[0]))
             self._give_up(records, attempt)
 
     def _write(self, records: list[Message], attempt: str) -> None:
@@ -72,7 +72,7 @@ class Copier:
 
     def _give_up(self, records: list[Message], attempt: str) -> None:
         again(lambda: self.producer.abort_transaction(CALL_S))
-        tell("abort", attempt)
+        report("abort", attempt)
         firsts = {(m.topic(), m.partition()): m.offset() for m in reversed(records)}
         held = {(each.topic, each.partition) for each in self.consumer.assignment()}
         for place in firsts.keys() & held:
@@ -93,15 +93,15 @@ def again(call: Callable[[], object]) -> None:
         except KafkaException as failed:
             if not failed.args[0].retriable() or number == TRIES - 1:
                 raise
-            tell("late", str(failed.args[0]))
+            report("late", str(failed.args[0]))
 
 
 def die_stuck() -> None:
-    tell("gave-up", "send_offsets_to_transaction does not return")
+    report("gave-up", "send_offsets_to_transaction does not return")
     os._exit(GAVE_UP)
 
 
-def tell(what: str, attempt: str) -> None:
+def report(what: str, attempt: str) -> None:
     print(what, attempt, flush=True)
 
 
@@ -126,7 +126,7 @@ def main(
                 copier.copy(records, f"{life}-{number}")
                 number += 1
     except KafkaException as failed:
-        tell("gave-up", str(failed.args[0]))
+        report("gave-up", str(failed.args[0]))
         return GAVE_UP
     copier.consumer.close()
     return 0

@@ -43,7 +43,7 @@ class Pipeline:
 
 
 class CopierProcess:
-    """One transactional id through all its lives. `outcomes` tells of every attempt how it ended."""
+    """One transactional id over all its processes. `outcomes`: how every attempt ended."""
 
     def __init__(self, pipeline: Pipeline, folder: Path, number: int) -> None:
         self.name, self.group = f"{pipeline.target}-{number}", pipeline.group
@@ -60,10 +60,10 @@ class CopierProcess:
     def start(self, *, transaction_timeout_ms: int) -> None:
         self._lives += 1
         self._timeout_ms = transaction_timeout_ms
-        told = self._pipeline
-        topics = [told.bootstrap, told.source, told.target, str(told.totals), told.group]
-        arguments = [*topics, self.name, f"{self.name}.{self._lives}", str(transaction_timeout_ms), told.protocol]
-        command = [*COMMANDS[told.kind](), *arguments]
+        pipeline = self._pipeline
+        topics = [pipeline.bootstrap, pipeline.source, pipeline.target, str(pipeline.totals), pipeline.group]
+        arguments = [*topics, self.name, f"{self.name}.{self._lives}", str(transaction_timeout_ms), pipeline.protocol]
+        command = [*COMMANDS[pipeline.kind](), *arguments]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         pipe = subprocess.PIPE
         with open(self.log_path, "ab") as log:
@@ -72,7 +72,7 @@ class CopierProcess:
         self._reader.start()
 
     def kill(self) -> None:
-        """kill -9; what it printed before is still heard."""
+        """kill -9; what it printed before is still read."""
         assert self._process is not None
         self._process.kill()
         self._ended()
@@ -86,7 +86,7 @@ class CopierProcess:
         self._process.send_signal(number)
 
     def tend(self) -> None:
-        """One that gave up begins another life, as a supervisor would have it."""
+        """Restarts a copier that gave up, as a supervisor would."""
         assert self._process is not None
         if self._process.poll() is not None:
             code = self._ended()

@@ -1,8 +1,8 @@
 """What copiers took from one topic and wrote to another in transactions, compared. Pure.
 
 A copier writes the records of one transaction (an attempt, with a name of its own) to the partitions that they came
-from, and beside them, into a partition of its own, a total: how many there are. So that a part of a transaction can be
-told from the whole, and an attempt that was given up from the one that was done in its place.
+from, and beside them, into a partition of its own, a total: how many there are. This distinguishes
+a part of a transaction from the whole, and an attempt that was given up from the one that replaced it.
 """
 
 from collections import Counter, defaultdict
@@ -14,7 +14,7 @@ from support.history import Anomaly, Read
 
 
 class Outcome(Enum):
-    """As the copier was told. Whoever dies before has an open one: committed or aborted, but wholly."""
+    """The answer that the copier got. One that died before has an open attempt: wholly committed or wholly aborted."""
 
     OPEN = "open"
     COMMITTED = "commit"
@@ -69,7 +69,7 @@ def copy_anomalies(copied: Copied) -> list[Anomaly]:
 
 
 def aborted_reads(reads: Iterable[Read], outcomes: Mapping[str, Outcome]) -> list[Anomaly]:
-    """For a reader along the way: what it saw of attempts that were aborted before or after it looked (G1a)."""
+    """For a reader along the way: what it saw of attempts that were aborted before or after it read them (G1a)."""
     seen = {written(read.value, read.partition).attempt for read in reads}
     return [
         Anomaly("aborted-read", f"{attempt} was aborted and is there")
@@ -91,12 +91,12 @@ def _wrong_attempts(outcomes: Mapping[str, Outcome], seen: set[str]) -> Iterable
 
 def _torn(copies: Sequence[Copy], totals: Sequence[Total]) -> Iterable[Anomaly]:
     there = Counter(copy.attempt for copy in copies)
-    told: dict[str, list[int]] = defaultdict(list)
+    counted: dict[str, list[int]] = defaultdict(list)
     for total in totals:
-        told[total.attempt].append(total.count)
-    for attempt in sorted(there.keys() | told.keys()):
-        if told[attempt] != [there[attempt]]:
-            yield Anomaly("torn", f"{attempt} has {there[attempt]} copies; its totals say {told[attempt]}")
+        counted[total.attempt].append(total.count)
+    for attempt in sorted(there.keys() | counted.keys()):
+        if counted[attempt] != [there[attempt]]:
+            yield Anomaly("torn", f"{attempt} has {there[attempt]} copies; its totals say {counted[attempt]}")
 
 
 def _changed(source: Mapping[int, Sequence[bytes]], copies: Sequence[Copy]) -> Iterable[Anomaly]:

@@ -85,7 +85,7 @@ def one_link(fleet: FleetOf, victim: int, chance: random.Random) -> None:
 
 
 def full_disk(fleet: FleetOf, victim: int, chance: random.Random) -> None:
-    """A broker may stop when its only disk is full; with room again it must start and go on."""
+    """A broker may stop when its only disk is full; when there is space again it must start and go on."""
     assert fleet.cells is not None
     member = fleet.members[victim]
     ballast = fleet.cells.cells[victim].seen_inside(member.data_dir) / BALLAST
@@ -122,7 +122,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def fill(ballast: Path) -> None:
-    """Take all the room that is left."""
+    """Take all the space that is left."""
     with open(ballast, "wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(1 << 20))
@@ -132,7 +132,7 @@ def fill(ballast: Path) -> None:
 
 
 def all_run(fleet: FleetOf) -> None:
-    """Whoever stopped for a fault's sake is started; then everybody answers."""
+    """Brokers that a fault has stopped are started; then all answer."""
     for member in fleet.members:
         if not member.running:
             member.start(wait=False)

@@ -96,7 +96,7 @@ def leader(scene: Scene) -> str:
 
 
 def client_and_coordinator(scene: Scene) -> str:
-    """Its open transaction is found by whoever coordinates next."""
+    """The next coordinator finds its open transaction."""
     copier = scene.chance.choice(scene.copiers)
     victim = scene.coordinator(Coordinator.TRANSACTION, copier.name)
     copier.kill()

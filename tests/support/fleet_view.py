@@ -1,4 +1,4 @@
-"""What a fleet says about itself in Metadata answers, asked of every broker that may answer."""
+"""The state of a fleet in Metadata answers, asked of every broker that may answer."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -62,6 +62,6 @@ def _understood(answer: MetadataResponse) -> View:
 
 
 def newest(views: Iterable[View], topic: str, partition: int) -> PartitionView | None:
-    """Of differing answers the one of the highest leader epoch: a broker cut off tells old news."""
+    """Of differing answers the one of the highest leader epoch: a broker that is cut off answers with old ones."""
     known = [view.partitions[topic, partition] for view in views if (topic, partition) in view.partitions]
     return max(known, key=lambda one: one.leader_epoch, default=None)

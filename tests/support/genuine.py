@@ -3,8 +3,8 @@
 import base64
 import subprocess
 import uuid
-from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from support.kafka_jars import kafka_jars
 from support.ports import free_port
@@ -35,15 +35,8 @@ class GenuineKafka(BrokerProcess):
     name = "kafka"
     heap_options = HEAP_OPTIONS
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        settings: Mapping[str, str] | None = None,
-        host: str = "127.0.0.1",
-        inside: Sequence[str] = (),
-    ) -> None:
-        super().__init__(folder, settings=settings, host=host, inside=inside)
+    def __init__(self, folder: Path, **options: Any) -> None:
+        super().__init__(folder, **options)
         self._controller_port = free_port()
         self._properties = folder / "server.properties"
         self._formatted = (self.data_dir / "meta.properties").exists()

@@ -6,8 +6,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from cluster.go_toolchain import ensure_go
 from support.kafka_jars import cache_folder
+
+from scripts.local_kubernetes.go_toolchain import ensure_go
 
 SOURCES = Path(__file__).parent / "go"
 BUILD_TIMEOUT_S = 600.0

@@ -1,4 +1,4 @@
-"""A librdkafka consumer in a group: polls in a thread of its own, and tells what it owns and what it has read.
+"""A librdkafka consumer in a group: polls in a thread of its own, and knows what it owns and what it has read.
 
 As a program (`python -m support.group_member SETTINGS TOPIC…`, settings as JSON) it prints a JSON line for every
 change, so that a test can kill it.
@@ -46,8 +46,8 @@ class Member:
         }
         self._cooperative = "cooperative" in str(self.settings.get("partition.assignment.strategy", ""))
         self.consumer = Consumer(self.settings)
-        told = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_revoke}
-        self.consumer.subscribe(list(topics), **told)
+        callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_revoke}
+        self.consumer.subscribe(list(topics), **callbacks)
         self._thread = threading.Thread(target=self._poll, daemon=True)
         self._thread.start()
 
@@ -80,7 +80,7 @@ class Member:
                 granted.set_exception(refused)
 
     def commit(self, offsets: list[TopicPartition] | None = None) -> None:
-        """In the thread that polls: the client lets only one call in at a time, and polling hardly ever rests."""
+        """In the polling thread: the client allows one call at a time, and is nearly always polling."""
         what = {} if offsets is None else {"offsets": offsets}
         granted: Future[Any] = Future()
         self._wishes.put((lambda: self.consumer.commit(**what, asynchronous=False), granted))
@@ -143,12 +143,12 @@ def settled(members: list[Member], partitions: int, *, timeout_s: float = JOIN_S
 def _main() -> None:
     given = json.loads(sys.argv[1])
     member = Member(given.pop("bootstrap"), given.pop("group"), sys.argv[2:], **given)
-    told: list[tuple[str, int]] | None = None
+    printed: list[tuple[str, int]] | None = None
     while True:
         owned = sorted(member.owned)
-        if owned != told:
+        if owned != printed:
             print(json.dumps(owned), flush=True)
-            told = owned
+            printed = owned
         time.sleep(POLL_S)
 
 

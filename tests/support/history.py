@@ -26,7 +26,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One record as a consumer got it, in the order of getting."""
+    """One record as a consumer got it, in the order of arrival."""
 
     partition: int
     offset: int

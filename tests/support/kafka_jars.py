@@ -1,6 +1,6 @@
 """Apache Kafka's own jars (broker, clients, command-line tools), fetched once from Maven into the user's cache.
 
-`python tests/support/kafka_jars.py` prints the folder. Safe to run twice at once: the folder appears by rename.
+`python -m support.kafka_jars` prints the folder. Safe to run twice at once: the folder appears by rename.
 """
 
 import os
@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from scripts.debian import NotInstalled, can_install, install
 
 KAFKA_VERSION = "4.1.1"
 ARTIFACTS = ("kafka_2.13", "kafka-tools")
@@ -38,15 +40,13 @@ def require_program(name: str, *, debian_package: str) -> str:
     """Its path; as root on Debian a missing one is installed, otherwise MissingProgram says what to do."""
     if found := shutil.which(name):
         return found
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
+    if not can_install():
         raise MissingProgram(f"{name} is missing: install it (Debian: sudo apt-get install {debian_package})")
     print(f"installing {debian_package} …", file=sys.stderr, flush=True)
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", debian_package]
-    if subprocess.run(install, env=environment, stdout=subprocess.DEVNULL).returncode != 0:
-        # A fresh image has no package lists yet.
-        subprocess.run(["apt-get", "update", "-q"], env=environment, stdout=subprocess.DEVNULL, check=True)
-        subprocess.run(install, env=environment, stdout=subprocess.DEVNULL, check=True)
+    try:
+        install(debian_package)
+    except NotInstalled as failed:
+        raise MissingProgram(str(failed)) from None
     if found := shutil.which(name):
         return found
     raise MissingProgram(f"{name} is still missing after installing {debian_package}")

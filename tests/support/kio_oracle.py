@@ -63,7 +63,7 @@ def _rough(random: Random, field: Field, known: Sequence[str]) -> Any:
     if field.kind in LIMITS:
         low, high = LIMITS[field.kind]
         if "time" in field.name and random.random() < 0.5:
-            return min(ALLOWED_MS, high)  # others are refused before anything else is looked at
+            return min(ALLOWED_MS, high)  # others are refused before anything else is checked
         return random.choice((low, max(low, -2), max(low, -1), 0, 1, high))
     if field.kind == "string":
         return LONG_TEXT if field.flexible and random.random() < LONG_SHARE else random.choice(known)

@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka) in the few shapes that the tests need: send all, read all, ask the admin."""
+"""confluent-kafka (librdkafka) as the tests need it: send all, read all, ask the admin."""
 
 import time
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Which calls that wait for the disk are made by one thread: the event loop's must make none while others work."""
+"""Counts calls that wait for the disk, by thread: the event loop's must make none while others work."""
 
 import os
 import threading

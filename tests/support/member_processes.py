@@ -1,6 +1,6 @@
 """Members of a group as processes that can be killed: Java's VerifiableConsumer and the clients for Python.
 
-All tell what happens as VerifiableConsumer does, by lines of JSON.
+All report what happens as VerifiableConsumer does, by lines of JSON.
 """
 
 import json
@@ -66,20 +66,20 @@ class Joining:
 
 
 class VerifiedMember:
-    """Or several in one process, told apart by their number."""
+    """Or several in one process, each with a number."""
 
     def __init__(self, out: Path, joining: Joining) -> None:
         self._log = out.with_suffix(".err")
         self._count = joining.count
         self._events: list[dict[str, Any]] = []
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        with open(out, "wb") as told, open(self._log, "wb") as log:
-            self._process = subprocess.Popen(joining.command(), stdout=told, stderr=log, env=environment)
-        self._told = open(out)  # noqa: SIM115 (read on until the member ends)
+        with open(out, "wb") as output, open(self._log, "wb") as log:
+            self._process = subprocess.Popen(joining.command(), stdout=output, stderr=log, env=environment)
+        self._output = open(out)  # noqa: SIM115 (read on until the member ends)
         self._begun = ""
 
     def events(self) -> list[dict[str, Any]]:
-        *lines, self._begun = (self._begun + self._told.read()).split("\n")
+        *lines, self._begun = (self._begun + self._output.read()).split("\n")
         self._events += [json.loads(line) for line in lines if line.startswith("{")]
         return self._events
 
@@ -129,7 +129,7 @@ class VerifiedMember:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-        self._told.close()
+        self._output.close()
 
 
 class MemberProcesses:

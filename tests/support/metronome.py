@@ -2,7 +2,7 @@
 
 A machine that others share stands still at times: its hypervisor runs somebody else, or its disk is busy. Beside an
 attack that must not be held against the broker, nor may anything of the broker be excused by it. So there is one such
-process on each processor, and what they waited is told beside what the broker's clients waited.
+process on each processor, and what they waited is shown beside what the broker's clients waited.
 """
 
 import json
@@ -34,7 +34,7 @@ QUIET = Noise(0.0, 0.0)
 
 
 class Metronomes:
-    """Run from their making until `finish`."""
+    """They run until `finish`."""
 
     def __init__(self) -> None:
         pipe = subprocess.PIPE

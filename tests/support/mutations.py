@@ -53,7 +53,7 @@ def rough_request(random: Random, key: int, version: int, known: Sequence[str]) 
 
 
 def mutate(data: bytearray, random: Random) -> None:
-    """Behind the header: what no API can be told from is refused by its first bytes."""
+    """Only bytes behind the API's key: a request of an unknown API is refused by its first bytes."""
     place = random.randrange(min(10, len(data)), len(data) + 1)
     kind = random.randrange(4)
     if kind == 0:

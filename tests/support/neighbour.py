@@ -58,7 +58,7 @@ def percentile(times: list[float], share: float) -> float:
 
 
 class Neighbour:
-    """Runs from its making until `finish`."""
+    """It runs until `finish`."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         command = [sys.executable, __file__, bootstrap, topic]
@@ -157,13 +157,13 @@ def main(bootstrap: str, topic: str) -> None:
     print("ready", flush=True)
     threading.Thread(target=lambda: (sys.stdin.read(), traffic.stop()), daemon=True).start()
     seen = traffic.run()
-    told = {
+    measured = {
         "acknowledged_ms": seen.acknowledged_ms,
         "consumed_ms": seen.consumed_ms,
         "sent": seen.sent,
         "errors": seen.errors,
     }
-    print(json.dumps(told), flush=True)
+    print(json.dumps(measured), flush=True)
 
 
 if __name__ == "__main__":

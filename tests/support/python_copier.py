@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import aiokafka
 import kafka
 from kafka.errors import KafkaError
-from support.copier import GAVE_UP, ONE_ABORT_IN, tell
+from support.copier import GAVE_UP, ONE_ABORT_IN, report
 
 BATCH, POLL_MS, CALL_S = 60, 200, 30.0
 stopping = threading.Event()
@@ -79,7 +79,7 @@ class KafkaPythonCopier:
         self._producer.close()
 
     def _copy(self, records: list[Any], attempt: str) -> None:
-        tell("begin", attempt)
+        report("begin", attempt)
         try:
             self._producer.begin_transaction()
             sent = [
@@ -92,12 +92,12 @@ class KafkaPythonCopier:
                 metadata = self._consumer.group_metadata()
                 self._producer.send_offsets_to_transaction(self._ends(records), metadata)
                 self._producer.commit_transaction()
-                tell("commit", attempt)
+                report("commit", attempt)
                 return
         except KafkaError as failed:
-            tell("error", repr(failed))
+            report("error", repr(failed))
         self._producer.abort_transaction()  # raises when the producer is of no use any more
-        tell("abort", attempt)
+        report("abort", attempt)
         self._go_back(records)
 
     def _ends(self, records: list[Any]) -> dict[Any, Any]:
@@ -134,7 +134,7 @@ class AiokafkaCopier:
         await producer.stop()
 
     async def _copy(self, consumer: Any, producer: Any, records: list[Any], attempt: str) -> None:
-        tell("begin", attempt)
+        report("begin", attempt)
         try:
             await producer.begin_transaction()
             for value, partition in self._task.values(records, attempt):
@@ -143,13 +143,13 @@ class AiokafkaCopier:
                 ends = {aiokafka.TopicPartition(one.topic, one.partition): one.offset + 1 for one in records}
                 await producer.send_offsets_to_transaction(ends, self._task.group)
                 await producer.commit_transaction()
-                tell("commit", attempt)
+                report("commit", attempt)
                 return
             await producer.flush()
         except aiokafka.errors.KafkaError as failed:
-            tell("error", repr(failed))
+            report("error", repr(failed))
         await producer.abort_transaction()
-        tell("abort", attempt)
+        report("abort", attempt)
         firsts = {aiokafka.TopicPartition(one.topic, one.partition): one.offset for one in reversed(records)}
         for place in firsts.keys() & consumer.assignment():
             consumer.seek(place, firsts[place])
@@ -158,14 +158,14 @@ class AiokafkaCopier:
 KINDS = {"kafka-python": KafkaPythonCopier, "aiokafka": AiokafkaCopier}
 
 
-def main(kind: str, *told: str) -> int:
-    bootstrap, source, target, totals, group, id_, life, timeout_ms, _ = told
+def main(kind: str, *arguments: str) -> int:
+    bootstrap, source, target, totals, group, id_, life, timeout_ms, _ = arguments
     threading.Thread(target=lambda: (sys.stdin.read(), stopping.set()), daemon=True).start()
     task = Task(bootstrap, source, target, int(totals), group, id_, life, int(timeout_ms))
     try:
         KINDS[kind](task).run()
     except (KafkaError, aiokafka.errors.KafkaError) as failed:
-        tell("gave-up", repr(failed))
+        report("gave-up", repr(failed))
         return GAVE_UP
     return 0
 

@@ -1,7 +1,7 @@
-"""Members of a group with a client for Python; they tell what happens as Java's VerifiableConsumer does.
+"""Members of a group with a client for Python; they report what happens as Java's VerifiableConsumer does.
 
 `python -m support.python_member KIND BOOTSTRAP TOPIC SESSION_MS INSTANCE_ID COOPERATIVE COUNT`: so many members in this
-process, told apart by their number. SIGTERM lets them leave.
+process, each with a number. SIGTERM lets them leave.
 """
 
 import asyncio

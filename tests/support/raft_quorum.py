@@ -34,7 +34,7 @@ class Words:
 
 
 class Network:
-    """Delivers on the same loop, also while it is shaken."""
+    """Delivers on the same loop, after random delays."""
 
     def __init__(self) -> None:
         self.drivers: dict[int, RaftDriver] = {}
@@ -86,7 +86,7 @@ class Quorum:
             await asyncio.sleep(0.005)
 
     async def propose(self, word: bytes) -> None:
-        """As a client does: until somebody who leads has committed it."""
+        """Like a client: again, until a leader has committed it."""
         while True:
             try:
                 await (await self.leader()).propose([word])
@@ -95,7 +95,7 @@ class Quorum:
                 await asyncio.sleep(0.01)
 
     async def agreement(self, words: Sequence[bytes]) -> None:
-        """A word may be there twice: a leader that steps down does not know whether its proposal is committed."""
+        """An entry may be there twice: a leader that steps down does not know whether its proposal is committed."""
         await until(
             lambda: all(list(dict.fromkeys(self.machines[node].words)) == list(words) for node in self.network.drivers)
         )

@@ -1,4 +1,4 @@
-"""A shard without a log, for share groups, and members that do as they are told."""
+"""A shard without a log, for share groups, and members that follow their assignment."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -54,7 +54,7 @@ class ShareShard(LittleShard):
         return len(self.written) - 1
 
     async def until_committed(self, offset: int) -> None:
-        """It is."""
+        """Everything is committed at once."""
 
     def delete_group(self, group: ShareGroup) -> int:
         self.written += group.tombstones()

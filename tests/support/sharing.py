@@ -69,9 +69,9 @@ class Sharers:
         self._out = folder / f"sharers-{group}-{len(list(folder.iterdir()))}.log"
         mode = "implicit" if implicit else "explicit"
         command = program_command("Sharer", bootstrap, group, topic, str(members), mode, str(records_max))
-        with open(self._out, "wb") as told, open(self._out.with_suffix(".err"), "wb") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=told, stderr=log)
-        self._told = open(self._out)  # noqa: SIM115 (read on until the members end)
+        with open(self._out, "wb") as output, open(self._out.with_suffix(".err"), "wb") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=log)
+        self._output = open(self._out)  # noqa: SIM115 (read on until the members end)
         self._begun, self._events = "", list[dict[str, Any]]()
 
     def __enter__(self) -> "Sharers":
@@ -79,10 +79,10 @@ class Sharers:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-        self._told.close()
+        self._output.close()
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        *lines, self._begun = (self._begun + self._told.read()).split("\n")
+        *lines, self._begun = (self._begun + self._output.read()).split("\n")
         self._events += [json.loads(line) for line in lines]
         assert self._process.poll() in (None, 0, -9), self._out.with_suffix(".err").read_text()[-3000:]
         return [event for event in self._events if event["name"] == name]

@@ -1,16 +1,15 @@
 """SparkApplications and pods that the operator's tests begin with."""
 
-from datetime import UTC, datetime
 from typing import Any
 
-from ottla_operator.manifests.spark_config import SparkPlace
+from ottla_operator.manifests.spark_config import SparkRuntime
 from ottla_operator.plans.spark_driver import DriverState, ObservedDriver
-from ottla_operator.plans.spark_phases import Seen
+from ottla_operator.plans.spark_phases import Observation
 from ottla_operator.resources.spark_application import RestartPolicy, SparkApplication
 
 UID = "0b3c9a1e-66a8-4f0f-9a44-7c5a3f8f1d10"
-NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
-PLACE = SparkPlace(image="spark:1", pull_policy="Never", domain="cluster.local", bootstrap="events-bootstrap:9092")
+NOW = "2026-01-05T12:00:00Z"
+RUNTIME = SparkRuntime(image="spark:1", pull_policy="Never", domain="cluster.local", bootstrap="events-bootstrap:9092")
 
 
 def application(*, status: dict[str, Any] | None = None, generation: int = 1, **spec: Any) -> SparkApplication:
@@ -33,7 +32,7 @@ def driver(state: DriverState = DriverState.RUNNING, **more: Any) -> ObservedDri
     return ObservedDriver(**(facts | more))
 
 
-def seen(**facts: Any) -> Seen:
+def observation(**facts: Any) -> Observation:
     base: dict[str, Any] = {
         "spec_changed": False,
         "kafka_ready": True,
@@ -41,7 +40,6 @@ def seen(**facts: Any) -> Seen:
         "executors_left": 0,
         "attempts": 1,
         "policy": RestartPolicy(),
-        "ended": None,
-        "now": NOW,
+        "ended_s_ago": None,
     }
-    return Seen(**(base | facts))
+    return Observation(**(base | facts))

@@ -44,7 +44,7 @@ class Silence:
 
 
 class SteadyProducer(ABC):
-    """Sends numbered values to its partitions in turn until told to finish; acks=all and idempotence on."""
+    """Sends numbered values to its partitions in turn until `finish`; acks=all and idempotence on."""
 
     acknowledged = 0
 
@@ -57,7 +57,7 @@ class SteadyProducer(ABC):
 
     @abstractmethod
     def finish(self) -> list[Send]:
-        """Stops, waits for what is under way, and tells the history in sending order."""
+        """Stops, waits for what is under way, and returns the history in sending order."""
 
     @abstractmethod
     def check_alive(self) -> None:

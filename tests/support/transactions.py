@@ -1,4 +1,4 @@
-"""Transactional clients in the few shapes that the tests need."""
+"""Transactional clients as the tests need them."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -8,11 +8,11 @@ T = TypeVar("T")
 POLL_S = 0.1
 
 
-def eventually(look: Callable[[], T], is_right: Callable[[T], bool], *, timeout_s: float = 30.0) -> T:
+def eventually(read: Callable[[], T], is_right: Callable[[T], bool], *, timeout_s: float = 30.0) -> T:
     """The first reading that is right; AssertionError with the last one otherwise."""
     deadline = time.monotonic() + timeout_s
     while True:
-        seen = look()
+        seen = read()
         if is_right(seen):
             return seen
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""`ottla config`: look settings up."""
+"""`ottla config`: the settings, what they do and allow."""
 
 from difflib import get_close_matches
 from typing import Annotated
@@ -16,7 +16,7 @@ from ottla.errors import Refusal
 __all__ = ["HELP", "commands"]
 
 HELP = """\
-Look settings up: what they do, their defaults, what is allowed.
+Find settings: what they do, their defaults, what is allowed.
 
 \b
 examples:
@@ -80,7 +80,7 @@ def _facts(setting: Setting) -> list[tuple[str, str]]:
         ("change", setting.mode.value),
         ("importance", setting.importance.value),
         ("default comes from", ", ".join(setting.synonyms)),
-        ("effect", "none: accepted, and nothing in Ottla looks at it" if setting.effect == "none" else ""),
+        ("effect", "none: accepted, and nothing in Ottla uses it" if setting.effect == "none" else ""),
     ]
 
 

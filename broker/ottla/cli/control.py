@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["ControlClient"]
 
 ANSWER_S_MAX = 3.0
-LEADER_ADDRESS = "ottla-leader-address"
 Reply = TypeVar("Reply")
 
 
 class ControlClient:
-    """`addresses` are host:port of nodes' gRPC servers; any one that lives will do."""
+    """`addresses` are host:port of nodes' gRPC servers; one that answers is enough."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = list(addresses)
@@ -46,25 +45,22 @@ class ControlClient:
             channel.close()
 
     def _ask(self, call: Callable[["ControlStub"], Reply]) -> Reply:
-        """The leader first when it is known. A refusal by the service is told as it is."""
+        """The next node is asked only if this one does not lead or answer; any other error is shown."""
         import grpc
 
+        from ottla.rpc.leader_search import LEADER_ADDRESS_KEY, NOT_LEADING, LeaderSearch, named_leader
+
         reason = "no address"
-        waiting = list(self._addresses)
-        asked: set[str] = set()
-        while waiting:
-            address = waiting.pop(0)
-            if address in asked:
-                continue
-            asked.add(address)
+        search = LeaderSearch(self._addresses)
+        for address in search:
             try:
                 return call(self._stub(address))
             except grpc.RpcError as error:
-                if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED,
-                                        grpc.StatusCode.FAILED_PRECONDITION):  # fmt: skip
-                    raise Refusal(f"{address}: {error.details()}") from None
                 reason = f"{address}: {error.details()}"
-                waiting[:0] = _leader_addresses(error)
+                if error.code() not in NOT_LEADING:
+                    raise Refusal(reason) from None
+                if leader := named_leader(error.trailing_metadata(), LEADER_ADDRESS_KEY):
+                    search.ask_first(leader)
         raise Refusal(f"no active controller answers ({reason})")
 
     def _stub(self, address: str) -> "ControlStub":
@@ -75,8 +71,3 @@ class ControlClient:
         if address not in self._channels:
             self._channels[address] = grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
         return ControlStub(self._channels[address])
-
-
-def _leader_addresses(error: "grpc.RpcError") -> list[str]:
-    """A node that does not lead names the one that does, when it knows."""
-    return [str(one.value) for one in error.trailing_metadata() or () if one.key == LEADER_ADDRESS and one.value]

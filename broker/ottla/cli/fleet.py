@@ -1,4 +1,4 @@
-"""`ottla fleet`: a fleet on this machine, and what a fleet says about itself."""
+"""`ottla fleet`: a fleet on this machine, and the state of any fleet."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["HELP", "commands"]
 
 HELP = """\
-Run a fleet of brokers on this machine, and look after any fleet.
+Run a fleet of brokers on this machine; show and drain brokers of any fleet.
 
 \b
 examples:
@@ -58,7 +58,7 @@ Move leadership away from a broker, so that it can go without anybody noticing; 
 to other brokers too. Waits until that is done; Ctrl-C stops waiting, not moving.
 """
 
-TEND_S, LOOK_S = 0.2, 1.0
+TEND_S, REFRESH_S = 0.2, 1.0
 DEFAULT_FOLDER, DEFAULT_PORT = "data", 9092
 commands = typer.Typer(no_args_is_help=True)
 DataDir = Annotated[str, typer.Option(metavar="DIR", help="Where the local fleet lives.")]
@@ -111,7 +111,7 @@ def drain(
             return
         if reply.stuck and len(reply.stuck) >= reply.leaders_left + (reply.replicas_left if all_replicas else 0):
             raise Refusal("; ".join(f"{one.topic}-{one.partition}: {one.reason}" for one in reply.stuck))
-        time.sleep(LOOK_S)
+        time.sleep(REFRESH_S)
 
 
 def _client(bootstrap: str | None, data_dir: str) -> ControlClient:
@@ -147,7 +147,7 @@ def _watch_live(
     plan: FleetPlan, processes: FleetProcesses, client: ControlClient, console: Console, stopping: Callable[[], bool]
 ) -> None:
     with Live(console=console, auto_refresh=False) as live:
-        for fleet in _looks(processes, client, stopping):
+        for fleet in _descriptions(processes, client, stopping):
             live.update(render(fleet, _states(plan, processes)), refresh=True)
 
 
@@ -156,7 +156,7 @@ def _watch_lines(
 ) -> None:
     """A line whenever something changed."""
     shown = ""
-    for fleet in _looks(processes, client, stopping):
+    for fleet in _descriptions(processes, client, stopping):
         up = [str(node.id) for node in fleet.nodes if "broker" in node.roles and not node.fenced] if fleet else []
         line = f"brokers up: {', '.join(up) or 'none'}; {summary(fleet)}"
         if line != shown:
@@ -164,20 +164,20 @@ def _watch_lines(
             shown = line
 
 
-def _looks(
+def _descriptions(
     processes: FleetProcesses, client: ControlClient, stopping: Callable[[], bool]
 ) -> Iterator["pb.DescribeFleetReply | None"]:
-    """What the fleet says, about once a second; the processes are tended in between."""
-    look_s = 0.0
+    """The fleet's description, about once a second; in between, brokers that died are started again."""
+    refresh_at_s = 0.0
     while not stopping():
         processes.tend()
-        if time.monotonic() >= look_s:
-            yield _look(client)
-            look_s = time.monotonic() + LOOK_S
+        if time.monotonic() >= refresh_at_s:
+            yield _describe(client)
+            refresh_at_s = time.monotonic() + REFRESH_S
         time.sleep(TEND_S)
 
 
-def _look(client: ControlClient) -> "pb.DescribeFleetReply | None":
+def _describe(client: ControlClient) -> "pb.DescribeFleetReply | None":
     try:
         return client.describe()
     except Refusal:

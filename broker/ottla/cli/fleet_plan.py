@@ -115,7 +115,7 @@ def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, setti
 
 
 def check_settings(plan: FleetPlan) -> None:
-    """A bad --set is told once and at once, not by every broker in its log."""
+    """A bad --set is refused here, once, instead of by every broker in its log."""
     for broker in plan.brokers:
         BrokerConfig.load(None, broker.settings, broker.data_dir)
 

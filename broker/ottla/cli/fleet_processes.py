@@ -25,11 +25,11 @@ LOG_TAIL_LINES = 5
 
 
 class FleetProcesses:
-    """`tell` gets a line for every start and death."""
+    """`report` gets a line for every start and end."""
 
-    def __init__(self, plan: FleetPlan, tell: Callable[[str], None]) -> None:
+    def __init__(self, plan: FleetPlan, report: Callable[[str], None]) -> None:
         self._plan = plan
-        self._tell = tell
+        self._report = report
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._started_s: dict[int, float] = {}
         self._start_again_s: dict[int, float] = {}
@@ -40,7 +40,7 @@ class FleetProcesses:
             self._start(broker)
 
     def tend(self) -> None:
-        """Notice who died, and start again who has been dead for a second."""
+        """Start brokers again that died a second ago."""
         now = time.monotonic()
         for broker in self._plan.brokers:
             process = self._running.get(broker.id)
@@ -55,7 +55,7 @@ class FleetProcesses:
         return None if process is None else process.pid
 
     def stop(self) -> None:
-        """The last two together: one of them alone has no quorum to say good-bye to."""
+        """The last two together: one of them alone has no quorum that could accept its departure."""
         order = [broker for broker in reversed(self._plan.brokers) if broker.id in self._running]
         while order:
             leaving, order = (order, []) if len(order) <= 2 else (order[:1], order[1:])
@@ -80,7 +80,7 @@ class FleetProcesses:
         _write_pid(broker, process.pid)
         rack = f", rack {broker.rack}" if broker.rack else ""
         again = " again" if self.restarts[broker.id] else ""
-        self._tell(f"broker {broker.id} started{again}: port {broker.port}{rack}, pid {process.pid}")
+        self._report(f"broker {broker.id} started{again}: port {broker.port}{rack}, pid {process.pid}")
 
     def _died(self, broker: BrokerPlan, status: int, now: float) -> None:
         del self._running[broker.id]
@@ -88,17 +88,17 @@ class FleetProcesses:
         if self.restarts[broker.id] == 0 and status > 0 and now - self._started_s[broker.id] < FIRST_START_S:
             raise Refusal(f"broker {broker.id} did not start; {broker.log_file} ends with:\n{_tail(broker.log_file)}")
         self._start_again_s[broker.id] = now + RESTART_AFTER_S
-        self._tell(f"broker {broker.id} ended {how}; it is started again in {RESTART_AFTER_S:g} s")
+        self._report(f"broker {broker.id} ended {how}; it is started again in {RESTART_AFTER_S:g} s")
 
     def _await_end(self, broker: BrokerPlan) -> None:
         process = self._running.pop(broker.id)
         try:
             process.wait(STOP_S_MAX)
-            self._tell(f"broker {broker.id} stopped")
+            self._report(f"broker {broker.id} stopped")
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            self._tell(f"broker {broker.id} did not stop within {STOP_S_MAX:g} s and was killed")
+            self._report(f"broker {broker.id} did not stop within {STOP_S_MAX:g} s and was killed")
         with contextlib.suppress(FileNotFoundError):
             os.remove(broker.pid_file)
 
@@ -120,7 +120,7 @@ def alone(plan: FleetPlan) -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """In the child: when its parent is killed, it stops cleanly instead of living on unseen."""
+    """In the child: it stops cleanly when its parent is killed, instead of running on unnoticed."""
     with contextlib.suppress(OSError, AttributeError):  # only Linux has it
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 

@@ -25,7 +25,7 @@ examples:
   ottla format --config server.properties --cluster-id $(ottla random-uuid)
 """
 
-HARMLESS = {"lost+found", LOCK}  # of a fresh file system; of a broker that was told to format first
+HARMLESS = {"lost+found", LOCK}  # of a fresh file system; of a broker that refused to start before `ottla format`
 
 
 def random_uuid() -> None:
@@ -50,7 +50,7 @@ def format_directories(
 
 
 def _format(system: System, config: BrokerConfig, cluster_id: str | None, *, ignore_formatted: bool) -> str:
-    """Looks at every directory before it writes to the first."""
+    """Checks every directory before it writes to the first."""
     wanted = _same_id(cluster_id, config.cluster_id)
     found = {folder: _inspect(system.disk, folder) for folder in config.log_dirs}
     formatted = {folder: meta for folder, meta in found.items() if meta is not None}

@@ -3,12 +3,12 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ottla.cli.group_facts import GroupFacts, PartitionFacts, described, listed
 from ottla.cli.kafka_client import KafkaClient
+from ottla.cli.terminal import make_console
 
 __all__ = ["HELP", "commands"]
 
@@ -23,7 +23,6 @@ examples:
 
 commands = typer.Typer(no_args_is_help=True)
 Bootstrap = Annotated[str, typer.Option(help="host:port of a broker's listener for clients; several with commas.")]
-PIPE_COLUMNS = 1000
 HERE = "127.0.0.1:9092"
 STYLES = {"Stable": "green", "Empty": "", "Dead": "red"}
 
@@ -36,7 +35,7 @@ def list_groups(bootstrap: Bootstrap = HERE) -> None:
         state = Text(group.state, style=STYLES.get(group.state, "yellow"))
         table.add_row(Text(group.group_id), group.type, state, group.protocol, str(group.coordinator))
     client.close()
-    _console().print(table if table.row_count else "no groups")
+    make_console().print(table if table.row_count else "no groups")
 
 
 @commands.command("describe", help="Members, offsets and lag of groups.")
@@ -45,19 +44,13 @@ def describe(
     bootstrap: Bootstrap = HERE,
 ) -> None:
     client = KafkaClient(bootstrap)
-    console = _console()
+    console = make_console()
     for group_id in groups:
         facts = described(client, group_id)
         console.print(_title(facts), soft_wrap=True)
         if facts.partitions:
             console.print(_partitions(facts.partitions))
     client.close()
-
-
-def _console() -> Console:
-    """What goes into a pipe or a file is never cut off."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PIPE_COLUMNS)
 
 
 def _title(facts: GroupFacts) -> Text:

@@ -19,7 +19,7 @@ Place = tuple[str, int]
 
 
 class KafkaClient:
-    """`bootstrap` is host:port, several with commas; any one that lives will do."""
+    """`bootstrap` is host:port, several with commas; one that answers is enough."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = [_place(text) for text in bootstrap.split(",")]

@@ -86,7 +86,7 @@ def _run_sessions(bootstrap: str, events: int | None, seed: int, folder: Path | 
             options,
             sample,
             folder=place,
-            tell=lambda line: console.print(line, soft_wrap=True),
+            report=lambda line: console.print(line, soft_wrap=True),
             stopped=stop_asked(),
         )
         _show(console, seen)

@@ -33,7 +33,7 @@ def main(words: list[str]) -> int:
     config = BrokerConfig.load(options.config, settings, options.data_dir)
     for warning in config.warnings:
         print(f"ottla serve: warning: {warning}", file=sys.stderr)
-    from ottla.serving import serve  # after the settings: a bad one is told at once
+    from ottla.serving import serve  # imported after the settings are read, so that a bad one is reported at once
 
     return serve(config)
 

@@ -45,9 +45,9 @@ def addresses(
     if "listener.security.protocol.map" not in texts:  # as Kafka: a controller's listener needs no entry
         protocols = dict.fromkeys(controllers, "PLAINTEXT") | protocols
     listeners = read("listeners", parse_listeners, protocols)
-    told = read("advertised.listeners", parse_listeners, protocols, share_ports=True)
+    advertised = read("advertised.listeners", parse_listeners, protocols, share_ports=True)
     clients = tuple(endpoint for endpoint in listeners if endpoint.name not in controllers)
-    told = tuple(endpoint for endpoint in told if endpoint.name not in controllers)
+    advertised = tuple(endpoint for endpoint in advertised if endpoint.name not in controllers)
     voters = read("controller.quorum.voters", parse_voters)
     servers = read("controller.quorum.bootstrap.servers", parse_servers)
     if len(servers) > 1 and not voters:  # each of them would begin a fleet of its own
@@ -57,7 +57,7 @@ def addresses(
         )
     return Addresses(
         listeners=clients,
-        advertised=_advertised(clients, told, hostname),
+        advertised=_advertised(clients, advertised, hostname),
         controller_listeners=tuple(endpoint for endpoint in listeners if endpoint.name in controllers),
         voters=voters,
     )
@@ -67,11 +67,11 @@ def _names(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip().upper() for part in (text or "").split(",") if part.strip())
 
 
-def _advertised(clients: tuple[Endpoint, ...], told: tuple[Endpoint, ...], hostname: str) -> tuple[Endpoint, ...]:
+def _advertised(clients: tuple[Endpoint, ...], given: tuple[Endpoint, ...], hostname: str) -> tuple[Endpoint, ...]:
     known = {endpoint.name for endpoint in clients}
-    if strangers := [endpoint.name for endpoint in told if endpoint.name not in known]:
-        raise Refusal(f"advertised.listeners names {strangers[0]}, which is not among listeners ({', '.join(known)})")
-    advertised = tuple(one if one.host else one.with_host(hostname) for one in told or clients)
+    if unknown := [endpoint.name for endpoint in given if endpoint.name not in known]:
+        raise Refusal(f"advertised.listeners names {unknown[0]}, which is not among listeners ({', '.join(known)})")
+    advertised = tuple(one if one.host else one.with_host(hostname) for one in given or clients)
     if any(endpoint.host == "0.0.0.0" for endpoint in advertised):
         raise Refusal("clients cannot connect to 0.0.0.0; set advertised.listeners to an address that they can reach")
     return advertised

@@ -25,7 +25,7 @@ class BrokerConfig:
     values: Mapping[str, Any]
     warnings: tuple[str, ...]
     listeners: tuple[Endpoint, ...]  # for clients
-    advertised: tuple[Endpoint, ...]  # what clients are told; port 0 stands for the port that was bound
+    advertised: tuple[Endpoint, ...]  # what Metadata answers; port 0 stands for the port that was bound
     controller_listeners: tuple[Endpoint, ...]
     voters: tuple[Voter, ...]
     log_dirs: tuple[str, ...]
@@ -59,7 +59,7 @@ class BrokerConfig:
 
     @property
     def without_effect(self) -> tuple[str, ...]:
-        """Given settings that nothing in Ottla looks at."""
+        """Given settings that nothing in Ottla uses."""
         return tuple(sorted(name for name in self.explicit if name in BROKER and BROKER[name].effect == "none"))
 
     @staticmethod
@@ -149,7 +149,7 @@ def _fit_together(values: Mapping[str, Any]) -> None:
 
 
 def _refuse_false_security(values: Mapping[str, Any], places: Addresses, origins: Mapping[str, str]) -> None:
-    """Nobody may believe that a listener is secured which is not."""
+    """A listener must not seem secured when it is not."""
     for endpoint in (*places.listeners, *places.controller_listeners):
         if endpoint.protocol != "PLAINTEXT":
             raise Refusal(

@@ -79,7 +79,7 @@ def _problem(setting: Setting, text: str) -> str | None:
 
 
 def _whole(setting: Setting, text: str, *, with_hint: bool) -> str | None:
-    """Rules that Kafka checks on the finished configuration of one broker. `with_hint`: in more words than Kafka's."""
+    """Rules that Kafka checks on the finished configuration of one broker. `with_hint`: also says what to do."""
     if setting.name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours") and int(text) == 0:
         return "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
     if setting.name == "log.roll.ms" and int(text) < 1:

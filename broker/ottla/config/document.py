@@ -25,13 +25,13 @@ ottla config list retention
 ottla config show retention.ms --topic
 ```
 
-A value is looked for in this order: the topic's own (`kafka-configs --entity-type topics`), one broker's
+The first of these values that is set holds: the topic's own (`kafka-configs --entity-type topics`), one broker's
 (`--entity-type brokers --entity-name 0`), the whole fleet's (`--entity-default`), `--set`, the file, the default.
 *Change* says how a broker's setting can be changed: **cluster-wide** while it runs, for one broker or for all;
 **per-broker** while it runs, one broker at a time; **read-only** in the file, with a restart.
 
 A name that is not known is warned about and ignored. A setting listed *without effect* is accepted, checked and
-reported to clients, but nothing in Ottla looks at it.
+reported to clients, but nothing in Ottla uses it.
 """
 
 

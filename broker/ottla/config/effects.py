@@ -24,7 +24,7 @@ USED_HERE = {
 
 
 def untrue(text: str) -> list[str]:
-    """Sentences about settings whose `effect` the text of all sources belies."""
+    """Sentences about settings whose `effect` differs from what the sources read."""
     through_topics = {name for setting in TOPIC.values() if setting.effect == "full" for name in setting.synonyms}
     found = []
     for setting in (*TOPIC.values(), *BROKER.values()):

@@ -78,7 +78,7 @@ class Setting:
     mode: Mode
     valid: Rule | None = None
     synonyms: tuple[str, ...] = ()  # of a topic: broker settings that give its default, the first set wins
-    effect: str = "full"  # "none": accepted and reported, but nothing in Ottla looks at it
+    effect: str = "full"  # "none": accepted and reported, but nothing in Ottla uses it
     hidden: bool = False  # described only when it is set
 
     @property

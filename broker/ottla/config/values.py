@@ -65,7 +65,7 @@ def _typed(setting: Setting, text: str) -> object:
 
 
 def _integer(setting: Setting, text: str, trimmed: str, bits: int) -> int:
-    # The length is looked at first: Python refuses to read numbers of thousands of digits at all.
+    # The length is checked first: Python refuses to read numbers of thousands of digits at all.
     if INTEGER.fullmatch(trimmed) and len(trimmed) < 400 and -(1 << bits - 1) <= int(trimmed) < 1 << bits - 1:
         return int(trimmed)
     raise BadValue(setting.name, text, f"Not a number of type {setting.type.name}")

@@ -13,12 +13,12 @@ from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.metadata.runtime.watch import BrokerWatch, Heartbeat
 from ottla.pb import control_pb2 as pb
 from ottla.raft.driver import RaftDriver
+from ottla.rpc.leader_search import LEADER_ADDRESS_KEY, LEADER_ID_KEY
 from ottla.rpc.packing import UnknownCommand, pack_reply, unpack_command
 
 __all__ = ["SERVICE", "Context", "ControlService", "outcome_of", "unary"]
 
 SERVICE = "ottla.pb.Control"
-LEADER_ID_KEY, LEADER_ADDRESS_KEY = "ottla-leader", "ottla-leader-address"
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -1,5 +1,6 @@
-"""Kopf's decorators, one file per kind: an event becomes a word to the queue that looks after the object.
+"""Kopf's decorators, one file per kind: an event of the watch is handed to `reconcile`.
 
-Only `@kopf.on.event`: handlers for changes, daemons and timers write annotations and finalizers into the objects, which
-GitOps tools would see as drift. Here nothing is written but status, and nothing at all while nothing happens.
+Only `@kopf.on.event`: Kopf's handlers of changes, daemons and timers write annotations and finalizers into the objects,
+which GitOps tools would see as drift. The operator writes the status and its own objects, and nothing while nothing
+happens.
 """

@@ -5,21 +5,21 @@ from typing import Any
 
 import kopf
 
-from ottla_operator.environment import Environment
-from ottla_operator.workplace import Workplace
+from ottla_operator.reconcile.environment import Environment
+from ottla_operator.reconcile.reconcilers import Reconcilers
 
 EVENTS_GATHERED_SECONDS = 0.02
 WATCH_SECONDS_MAX = 300
 
 
 @kopf.on.startup()
-async def begin(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
-    settings.posting.enabled = False  # events are ours to choose
+async def on_startup(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
+    settings.posting.enabled = False  # the operator chooses its events itself
     settings.queueing.batch_window = EVENTS_GATHERED_SECONDS
     settings.watching.server_timeout = WATCH_SECONDS_MAX
-    memo.work = await Workplace.open(Environment.read(os.environ))
+    memo.reconcilers = await Reconcilers.open(Environment.read(os.environ))
 
 
 @kopf.on.cleanup()
-async def end(memo: kopf.Memo, **_: Any) -> None:
-    await memo.work.close()
+async def on_cleanup(memo: kopf.Memo, **_: Any) -> None:
+    await memo.reconcilers.close()

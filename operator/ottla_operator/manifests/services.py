@@ -58,7 +58,7 @@ def node_port_services(cluster: KafkaCluster, layout: Layout) -> Iterator[dict[s
 def _node_port_service(cluster: KafkaCluster, listener: Listener, node_id: int, pod: str) -> dict[str, Any]:
     spec = {
         "type": "NodePort",
-        "publishNotReadyAddresses": True,  # a client that is told of a broker may try it
+        "publishNotReadyAddresses": True,  # a client may connect to any broker that Metadata names
         "selector": {"statefulset.kubernetes.io/pod-name": pod},
         "ports": [_port("clients", port_of(cluster, listener))],
     }

@@ -20,7 +20,7 @@ __all__ = [
     "CONFIG_FOLDER",
     "PORTS",
     "PROPERTIES",
-    "SparkPlace",
+    "SparkRuntime",
     "checkpoint_mounts",
     "config_map",
     "environment_of",
@@ -36,8 +36,8 @@ CHECKPOINT = "checkpoint"
 BOOTSTRAP_VARIABLE, BOOTSTRAP_SETTING = "OTTLA_BOOTSTRAP_SERVERS", "spark.ottla.kafka.bootstrap.servers"
 
 
-class SparkPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """What surrounds an application. `bootstrap` is empty without a KafkaCluster."""
+class SparkRuntime(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator adds to a spec. `bootstrap` is empty without a KafkaCluster."""
 
     image: str
     pull_policy: str
@@ -45,25 +45,25 @@ class SparkPlace(msgspec.Struct, frozen=True, kw_only=True):
     bootstrap: str = ""
 
 
-def config_map(application: SparkApplication, place: SparkPlace) -> dict[str, Any]:
-    template = executor_template(application, place)
+def config_map(application: SparkApplication, runtime: SparkRuntime) -> dict[str, Any]:
+    template = executor_template(application, runtime)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata_of(application, config_name(application)),
         "data": {
-            PROPERTIES: _written(spark_properties(application, place)),
+            PROPERTIES: _written(spark_properties(application, runtime)),
             EXECUTOR_TEMPLATE: json.dumps(template, indent=1) + "\n",  # JSON is YAML
         },
     }
 
 
-def spark_properties(application: SparkApplication, place: SparkPlace) -> dict[str, str]:
+def spark_properties(application: SparkApplication, runtime: SparkRuntime) -> dict[str, str]:
     """What the person has set wins over our defaults, but not over what must be so."""
-    return {**_defaults(application, place), **application.spec.spark_conf, **_fixed(application, place)}
+    return {**_defaults(application, runtime), **application.spec.spark_conf, **_fixed(application, runtime)}
 
 
-def _defaults(application: SparkApplication, place: SparkPlace) -> dict[str, str]:
+def _defaults(application: SparkApplication, runtime: SparkRuntime) -> dict[str, str]:
     spec = application.spec
     request = spec.executor.core_request
     return {
@@ -75,11 +75,11 @@ def _defaults(application: SparkApplication, place: SparkPlace) -> dict[str, str
         "spark.executor.memory": spec.executor.memory,
         "spark.executor.memoryOverhead": f"{overhead_mib(spec.executor.memory, language=spec.type)}m",
         **({"spark.kubernetes.executor.request.cores": str(request)} if request is not None else {}),
-        **({BOOTSTRAP_SETTING: place.bootstrap} if place.bootstrap else {}),
+        **({BOOTSTRAP_SETTING: runtime.bootstrap} if runtime.bootstrap else {}),
     }
 
 
-def _fixed(application: SparkApplication, place: SparkPlace) -> dict[str, str]:
+def _fixed(application: SparkApplication, runtime: SparkRuntime) -> dict[str, str]:
     return {
         "spark.master": API_SERVER,
         "spark.submit.deployMode": "client",
@@ -87,20 +87,20 @@ def _fixed(application: SparkApplication, place: SparkPlace) -> dict[str, str]:
         "spark.kubernetes.driver.pod.name": driver_name(application),
         "spark.kubernetes.executor.podNamePrefix": application.metadata.name,
         "spark.kubernetes.executor.podTemplateFile": f"{CONFIG_FOLDER}/{EXECUTOR_TEMPLATE}",
-        "spark.kubernetes.container.image": place.image,
-        "spark.kubernetes.container.image.pullPolicy": place.pull_policy,
-        "spark.driver.host": driver_host(application, domain=place.domain),
+        "spark.kubernetes.container.image": runtime.image,
+        "spark.kubernetes.container.image.pullPolicy": runtime.pull_policy,
+        "spark.driver.host": driver_host(application, domain=runtime.domain),
         "spark.driver.bindAddress": "0.0.0.0",
         "spark.driver.port": str(PORTS["driver"]),
         "spark.driver.blockManager.port": str(PORTS["blockmanager"]),
     }
 
 
-def executor_template(application: SparkApplication, place: SparkPlace) -> dict[str, Any]:
+def executor_template(application: SparkApplication, runtime: SparkRuntime) -> dict[str, Any]:
     """Spark fills in the rest: image, arguments, resources, its own labels, and the driver as owner."""
     executor = application.spec.executor
     volumes, mounts = checkpoint_mounts(application)
-    container = {"name": "executor", "env": environment_of(executor, place), "volumeMounts": mounts}
+    container = {"name": "executor", "env": environment_of(executor, runtime), "volumeMounts": mounts}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -124,8 +124,8 @@ def security_context() -> dict[str, Any]:
     return {"fsGroup": 10001, "fsGroupChangePolicy": "OnRootMismatch"}
 
 
-def environment_of(pods: Driver | Executor, place: SparkPlace) -> list[dict[str, Any]]:
-    own = [{"name": BOOTSTRAP_VARIABLE, "value": place.bootstrap}] if place.bootstrap else []
+def environment_of(pods: Driver | Executor, runtime: SparkRuntime) -> list[dict[str, Any]]:
+    own = [{"name": BOOTSTRAP_VARIABLE, "value": runtime.bootstrap}] if runtime.bootstrap else []
     return [*own, *pods.env]
 
 

@@ -6,7 +6,7 @@ from ottla_operator.manifests.spark_config import (
     CONFIG_FOLDER,
     PORTS,
     PROPERTIES,
-    SparkPlace,
+    SparkRuntime,
     checkpoint_mounts,
     environment_of,
     security_context,
@@ -30,8 +30,8 @@ CONFIG = "config"
 GRACE_SECONDS = 30
 
 
-def driver_pod(application: SparkApplication, place: SparkPlace, *, attempt: int) -> dict[str, Any]:
-    """Made anew for each attempt, never restarted by the kubelet: the operator counts."""
+def driver_pod(application: SparkApplication, runtime: SparkRuntime, *, attempt: int) -> dict[str, Any]:
+    """A new pod for each attempt; the kubelet never restarts it, because the operator counts the attempts."""
     driver = application.spec.driver
     metadata = metadata_of(application, driver_name(application))
     metadata["labels"] = {**driver.labels, **labels_of(application, "driver")}
@@ -45,20 +45,20 @@ def driver_pod(application: SparkApplication, place: SparkPlace, *, attempt: int
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "nodeSelector": driver.node_selector,
         "tolerations": list(driver.tolerations),
-        "containers": [_container(application, place)],
+        "containers": [_container(application, runtime)],
         "volumes": [config, *volumes],
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _container(application: SparkApplication, place: SparkPlace) -> dict[str, Any]:
+def _container(application: SparkApplication, runtime: SparkRuntime) -> dict[str, Any]:
     _, mounts = checkpoint_mounts(application)
     return {
         "name": CONTAINER,
-        "image": place.image,
-        "imagePullPolicy": place.pull_policy,
+        "image": runtime.image,
+        "imagePullPolicy": runtime.pull_policy,
         "args": _arguments(application),
-        "env": environment_of(application.spec.driver, place),
+        "env": environment_of(application.spec.driver, runtime),
         "ports": [{"name": name, "containerPort": port} for name, port in PORTS.items()],
         "resources": _resources(application),
         "volumeMounts": [{"name": CONFIG, "mountPath": CONFIG_FOLDER, "readOnly": True}, *mounts],

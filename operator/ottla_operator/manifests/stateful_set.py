@@ -156,7 +156,7 @@ def _probe(path: str, *, period_s: int, failures: int) -> dict[str, Any]:
 
 
 def _claim(cluster: KafkaCluster, one: NodeSet, record: dict[str, str]) -> dict[str, Any]:
-    """It outlives the cluster, and tells a new one of the same name what it holds."""
+    """It outlives the cluster, and records what it holds for a new cluster of the same name."""
     storage = pool_of(cluster, one).storage
     spec: dict[str, Any] = {
         "accessModes": ["ReadWriteOnce"],

@@ -1,1 +1,1 @@
-"""Decisions: what should be, what comes next, what to tell. Pure."""
+"""Decisions: what should exist, what to do next, what the status says. Pure."""

@@ -1,7 +1,6 @@
-"""What is told about a cluster. Pure."""
+"""The status of a KafkaCluster. Pure."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from ottla_operator.manifests.names import bootstrap_name
 from ottla_operator.manifests.ports import CLIENTS
@@ -26,7 +25,7 @@ def cluster_status(
     rollout: Rollout,
     node_ports: NodePorts,
     domain: str,
-    now: datetime,
+    now: str,
 ) -> KafkaClusterStatus:
     ready = sum(pod.ready and not pod.terminating for pod in pods)
     before = cluster.status.conditions if cluster.status else ()
@@ -50,8 +49,8 @@ def cluster_status(
     )
 
 
-def blocked_status(cluster: KafkaCluster, obstacle: Obstacle, *, now: datetime) -> KafkaClusterStatus:
-    """Nothing was done; what is known from before stays."""
+def blocked_status(cluster: KafkaCluster, obstacle: Obstacle, *, now: str) -> KafkaClusterStatus:
+    """Nothing was changed; what was known before stays."""
     before = cluster.status or KafkaClusterStatus()
     findings = [
         Finding("Ready", False, obstacle.reason, obstacle.message),
@@ -70,7 +69,7 @@ def blocked_status(cluster: KafkaCluster, obstacle: Obstacle, *, now: datetime) 
 
 
 def _was_rolling(before: Sequence[Condition]) -> bool:
-    """The last pod of a roll is as it should be, and yet the roll ends only when it is back."""
+    """A roll ends when its last pod is ready again, not when that pod has been replaced."""
     return any(one.type == "Progressing" and one.reason == "Rolling" for one in before)
 
 
@@ -114,9 +113,9 @@ def _progress(layout: Layout, ready: int, rollout: Rollout, *, rolling: bool) ->
     if rolling:
         return Finding("Progressing", True, "Rolling", "the last pod that was restarted is not ready yet")
     if rollout.unseen:
-        return Finding("Progressing", True, "Applying", "Kubernetes has not yet looked at what was changed")
+        return Finding("Progressing", True, "Applying", "Kubernetes has not processed the last change yet")
     if ready < layout.node_count:
-        return Finding("Progressing", True, "Starting", f"{layout.node_count - ready} nodes are still to come")
+        return Finding("Progressing", True, "Starting", f"{layout.node_count - ready} nodes are not ready yet")
     return Finding("Progressing", False, "UpToDate", "everything is as the spec asks for")
 
 

@@ -1,13 +1,12 @@
 """Conditions from findings. Pure."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 import msgspec
 
 from ottla_operator.resources.model import Condition, Status
 
-__all__ = ["Finding", "conditions", "timestamp", "turned"]
+__all__ = ["Finding", "changed_condition", "conditions"]
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -20,9 +19,9 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def conditions(
-    findings: Sequence[Finding], before: Sequence[Condition], *, generation: int, now: datetime
+    findings: Sequence[Finding], before: Sequence[Condition], *, generation: int, now: str
 ) -> tuple[Condition, ...]:
-    """A condition keeps the time of its last change of status; one that nobody found is dropped."""
+    """A condition keeps the time of its last change of status; one without a finding is dropped. `now`: RFC 3339."""
     known = {condition.type: condition for condition in before}
     made = []
     for finding in findings:
@@ -34,21 +33,17 @@ def conditions(
                 status=status,
                 reason=finding.reason,
                 message=finding.message,
-                last_transition_time=old.last_transition_time if old and old.status == status else timestamp(now),
+                last_transition_time=old.last_transition_time if old and old.status == status else now,
                 observed_generation=generation,
             )
         )
     return tuple(made)
 
 
-def turned(before: Status | None, now: Status, kind: str = "Ready") -> Condition | None:
-    """The condition, when it is not what it was: worth telling people."""
+def changed_condition(before: Status | None, now: Status, kind: str = "Ready") -> Condition | None:
+    """The condition, when it is not what it was: worth an Event."""
     old = next((one for one in (before.conditions if before else ()) if one.type == kind), None)
     new = next((one for one in now.conditions if one.type == kind), None)
     if new is None or (old is not None and (old.status, old.reason) == (new.status, new.reason)):
         return None
     return new
-
-
-def timestamp(now: datetime) -> str:
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")

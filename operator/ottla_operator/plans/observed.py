@@ -6,18 +6,17 @@ from typing import Any
 import msgspec
 
 from ottla_operator.plans.layout import Record
-from ottla_operator.plans.obstacle import Obstacle
-from ottla_operator.plans.pod_obstacle import pod_obstacle
+from ottla_operator.plans.obstacle import Obstacle, pod_obstacle
 from ottla_operator.resources.labels import CLUSTER_ID, CONFIG_HASH, FIRST_NODE_ID, POOL, ZONE
 
 __all__ = ["ObservedPod", "ObservedSet", "pod_of", "record_of_claim", "record_of_set", "set_of"]
 
 Object = Mapping[str, Any]
-ROOM = "give its zone a node with room, CPU, memory and a volume, or ask for less in spec.pools"
+REMEDY = "give its zone a node with free CPU, memory and a volume, or ask for less in spec.pools"
 
 
 class ObservedSet(msgspec.Struct, frozen=True, kw_only=True):
-    """`revision`: of the template that new pods get; empty while Kubernetes has not looked at the newest one."""
+    """`revision`: of the template that new pods get; empty while Kubernetes has not processed the newest one."""
 
     name: str
     revision: str
@@ -76,7 +75,7 @@ def pod_of(body: Object) -> ObservedPod | None:
 
 
 def _obstacle(body: Object) -> Obstacle | None:
-    return pod_obstacle(body, room=ROOM) or _crash(body["metadata"]["name"], body.get("status", {}))
+    return pod_obstacle(body, remedy=REMEDY) or _crash(body["metadata"]["name"], body.get("status", {}))
 
 
 def _crash(pod: str, status: Object) -> Obstacle | None:

@@ -33,7 +33,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Rollout(msgspec.Struct, frozen=True):
-    """`unseen`: sets whose newest template Kubernetes has not looked at yet, so that their pods cannot be judged."""
+    """`unseen`: sets whose newest template Kubernetes has not processed yet, so that their pods cannot be compared."""
 
     steps: tuple[RolloutStep, ...] = ()
     restart: ObservedPod | None = None
@@ -65,7 +65,7 @@ def plan_rollout(
     fleet: FleetView | None,
     verdicts: Mapping[int, Verdict],
 ) -> Rollout:
-    """`fleet` is None when nobody leads it; `verdicts` are by node id."""
+    """`fleet` is None when no controller answers; `verdicts` are by node id."""
     reasons = outdated(pods, sets)
     leader = fleet.leader if fleet else -1
     order = sorted(

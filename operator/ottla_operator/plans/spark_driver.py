@@ -6,18 +6,17 @@ from typing import Any
 
 import msgspec
 
-from ottla_operator.plans.obstacle import Obstacle
-from ottla_operator.plans.pod_obstacle import pod_obstacle
+from ottla_operator.plans.obstacle import Obstacle, pod_obstacle
 from ottla_operator.resources.labels import ATTEMPT
 
 __all__ = ["DriverState", "ObservedDriver", "driver_of", "executors_obstacle", "executors_running", "last_words"]
 
 Object = Mapping[str, Any]
-ROOM = "give it a node with room and its volume, or ask for less in spec.driver and spec.executor"
+REMEDY = "give it a node with free CPU, memory and its volume, or ask for less in spec.driver and spec.executor"
 LAST_LINES_MAX, LAST_WORDS_MAX = 12, 2000
-# Log lines of Spark that tell of its ordinary life, such as how it cleans up after the failure.
+# Log lines of Spark's ordinary work, such as how it cleans up after the failure.
 ORDINARY = (" INFO ", " DEBUG ", " TRACE ")
-# A Java stack says least in its many frames.
+# The many frames of a Java stack say least.
 JAVA_FRAMES = ("\tat ", "\t... ")
 
 
@@ -73,7 +72,7 @@ def _end(status: Object) -> str:
 
 
 def _obstacle(body: Object) -> Obstacle | None:
-    return pod_obstacle(body, room=ROOM)
+    return pod_obstacle(body, remedy=REMEDY)
 
 
 def executors_running(pods: Iterable[Object]) -> int:
@@ -87,5 +86,5 @@ def executors_obstacle(pods: Iterable[Object]) -> Obstacle | None:
 def last_words(log: str) -> str:
     """The end of a log without Spark's ordinary lines and Java's frames, if anything else is there."""
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
-    telling = [line for line in lines if not (line.startswith(JAVA_FRAMES) or any(w in line[:40] for w in ORDINARY))]
-    return "\n".join((telling or lines)[-LAST_LINES_MAX:])[-LAST_WORDS_MAX:]
+    relevant = [line for line in lines if not (line.startswith(JAVA_FRAMES) or any(w in line[:40] for w in ORDINARY))]
+    return "\n".join((relevant or lines)[-LAST_LINES_MAX:])[-LAST_WORDS_MAX:]

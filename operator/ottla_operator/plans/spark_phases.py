@@ -1,4 +1,4 @@
-"""How far a SparkApplication is, and what comes next. Pure.
+"""The phases of a SparkApplication, and what leads from one to the next. Pure.
 
                  ┌──────────────────────────── spec changed ─────────────────────────────┐
                  ▼                                                                        │
@@ -12,11 +12,10 @@
               │                 Failed ───────────────┼─ interval over ───────────────────┘
               └───────────────────────────────────────┘
 
-The phase is kept in the status. It changes by one event at a look; what a phase asks for is done again at each look, so
-an operator that ends between deciding and acting does it after its restart.
+The phase is kept in the status. A reconcile applies one event at most; what a phase asks for is done again at each
+reconcile, so an operator that ends between deciding and acting does it after its restart.
 """
 
-from datetime import datetime, timedelta
 from enum import StrEnum
 
 import msgspec
@@ -24,7 +23,7 @@ import msgspec
 from ottla_operator.plans.spark_driver import DriverState, ObservedDriver
 from ottla_operator.resources.spark_application import RestartPolicy
 
-__all__ = ["NEXT", "Event", "Phase", "Seen", "event_of"]
+__all__ = ["NEXT", "Event", "Observation", "Phase", "event_of"]
 
 
 class Phase(StrEnum):
@@ -72,8 +71,8 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
 }
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What the next event depends on. `driver`: the pod of the present attempt; `ended`: when the last one ended."""
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the next event depends on. `driver`: the pod of the present attempt; `ended_s_ago`: the last one's end."""
 
     spec_changed: bool
     kafka_ready: bool
@@ -81,11 +80,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     executors_left: int
     attempts: int
     policy: RestartPolicy
-    ended: datetime | None
-    now: datetime
+    ended_s_ago: float | None
 
 
-def event_of(phase: Phase, seen: Seen) -> Event | None:
+def event_of(phase: Phase, seen: Observation) -> Event | None:
     """None: nothing has happened."""
     if seen.spec_changed and (phase, Event.SPEC_CHANGED) in NEXT:
         return Event.SPEC_CHANGED
@@ -119,14 +117,13 @@ def _event_of_driver(phase: Phase, driver: ObservedDriver | None) -> Event | Non
     return None
 
 
-def _may_try_again(seen: Seen) -> bool:
+def _may_try_again(seen: Observation) -> bool:
     if seen.policy.type == "OnFailure":
         return seen.attempts <= seen.policy.on_failure_retries
     return seen.policy.type == "Always"
 
 
-def _is_cleared(seen: Seen) -> bool:
+def _is_cleared(seen: Observation) -> bool:
     """Two runs at a time would write to the same checkpoint."""
-    interval = timedelta(seconds=seen.policy.on_failure_retry_interval)
-    over = seen.ended is None or seen.now >= seen.ended + interval
+    over = seen.ended_s_ago is None or seen.ended_s_ago >= seen.policy.on_failure_retry_interval
     return seen.driver is None and seen.executors_left == 0 and over

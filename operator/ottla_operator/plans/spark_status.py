@@ -1,11 +1,10 @@
-"""What a SparkApplication's status says. Pure."""
+"""The status of a SparkApplication. Pure."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 import msgspec
 
-from ottla_operator.plans.conditions import Finding, conditions, timestamp
+from ottla_operator.plans.conditions import Finding, conditions
 from ottla_operator.plans.obstacle import Obstacle
 from ottla_operator.plans.spark_phases import Event, Phase
 from ottla_operator.resources.spark_application import (
@@ -19,7 +18,7 @@ __all__ = ["Situation", "after", "spark_status"]
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """What surrounds the phase: what is waited for or in the way, how many executors run, why the last run failed."""
+    """Beside the phase: what it waits for, what is in its way, how many executors run, why the last run failed."""
 
     waiting_for: Obstacle | None = None
     obstacle: Obstacle | None = None
@@ -28,7 +27,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def after(
-    application: SparkApplication, event: Event, phase: Phase, *, driver: str, failure: str, now: datetime
+    application: SparkApplication, event: Event, phase: Phase, *, driver: str, failure: str, now: str
 ) -> SparkApplicationStatus:
     """The status when the event has led to the phase, without conditions yet."""
     before = application.status or SparkApplicationStatus()
@@ -40,11 +39,11 @@ def after(
             return msgspec.structs.replace(
                 status,
                 execution_attempts=before.execution_attempts + 1,
-                last_submission_attempt_time=timestamp(now),
+                last_submission_attempt_time=now,
                 driver_info=DriverInfo(pod_name=driver),
             )
         case Event.DRIVER_SUCCEEDED | Event.DRIVER_FAILED:
-            return msgspec.structs.replace(status, termination_time=timestamp(now), executors=None)
+            return msgspec.structs.replace(status, termination_time=now, executors=None)
     return status
 
 
@@ -55,7 +54,7 @@ def _state(before: SparkApplicationStatus, event: Event, phase: Phase, failure: 
 
 
 def spark_status(
-    application: SparkApplication, status: SparkApplicationStatus, situation: Situation, *, now: datetime
+    application: SparkApplication, status: SparkApplicationStatus, situation: Situation, *, now: str
 ) -> SparkApplicationStatus:
     """With conditions for the phase that it is in."""
     before = application.status.conditions if application.status else ()
@@ -77,7 +76,7 @@ def _findings(
     unfinished = Finding("Succeeded", None, "Unfinished", "the program has not ended yet")
     match phase:
         case Phase.NEW | Phase.WAITING:
-            why = situation.waiting_for or Obstacle("Waiting", "the application is looked at")
+            why = situation.waiting_for or Obstacle("Waiting", "the application has not been checked yet")
             return Finding("Ready", False, why.reason, why.message), unfinished
         case Phase.SUBMITTED:
             why = situation.obstacle or Obstacle("DriverStarting", "the driver's pod is starting")
@@ -95,7 +94,7 @@ def _findings(
 
 
 def _running(situation: Situation, *, was_ready: bool) -> Finding:
-    """At its end a program gives its executors back before it ends: that is no trouble."""
+    """A program releases its executors before it ends: it stays ready."""
     if situation.executors or was_ready:
         return Finding("Ready", True, "Running", "the driver runs")
     why = situation.obstacle or Obstacle("ExecutorsStarting", "the driver runs; no executor runs yet")

@@ -1,4 +1,4 @@
-"""What is to be done about the topics of a cluster, and what is told about them. Pure."""
+"""What to create, change and delete in Kafka for the KafkaTopics of a cluster, and their conditions. Pure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,7 +8,7 @@ from ottla_operator.plans.conditions import Finding
 from ottla_operator.resources.kafka_topic import KafkaTopic
 
 __all__ = [
-    "FINALIZER", "FoundTopic", "TopicChange", "TopicOutcome", "TopicPlan", "finding", "must_hold", "plan_topics",
+    "FINALIZER", "FoundTopic", "TopicChange", "TopicOutcome", "TopicPlan", "finding", "needs_finalizer", "plan_topics",
 ]  # fmt: skip
 
 FINALIZER = "ottla.dev/topic"
@@ -71,7 +71,7 @@ def plan_topics(topics: Iterable[KafkaTopic], found: Mapping[str, FoundTopic]) -
 
 
 def _age(topic: KafkaTopic) -> tuple[bool, str, str]:
-    """One that goes does not stand in the way of one that comes."""
+    """Objects that are being deleted come last: they must not block a new one of the same topic."""
     return (topic.metadata.deletion_timestamp is not None, topic.metadata.creation_timestamp, topic.metadata.name)
 
 
@@ -99,8 +99,8 @@ def _configs(topic: KafkaTopic) -> dict[str, str]:
     return {name: str(value) for name, value in topic.spec.config.items()}
 
 
-def must_hold(topic: KafkaTopic, *, done: bool) -> bool:
-    """Should the finalizer be there? `done`: the topic is gone, or nothing is left that it could be deleted from."""
+def needs_finalizer(topic: KafkaTopic, *, done: bool) -> bool:
+    """Whether the object should have it. `done`: the topic is gone, or there is no fleet to delete it from."""
     if topic.metadata.deletion_timestamp is not None:  # none can be added any more
         return FINALIZER in topic.metadata.finalizers and topic.spec.reclaim_policy == "Delete" and not done
     return topic.spec.reclaim_policy == "Delete"

@@ -1,6 +1,6 @@
 """Typed models of the custom resources; the one source of `crds/*.yaml`. Pure.
 
-How a model becomes a schema (`resources/schema.py`; `python -m ottla_operator.resources.generate` writes the files):
+How a model becomes a schema (`resources/schema.py`; `make crds` writes the files):
 
     class Driver(Model, frozen=True, kw_only=True):
         \"\"\"The first paragraph of the docstring is the description that `kubectl explain` shows.\"\"\"
@@ -19,7 +19,7 @@ How a model becomes a schema (`resources/schema.py`; `python -m ottla_operator.r
   with all fields defaulted is declared `Annotated[Driver, Meta(...)] = Driver()`.
 - Lists are tuples (`tuple[str, ...] = ()`): models are frozen.
 - Bounds: `ge`, `le`, `min_length`, `max_length`, `pattern` of `Meta`. Give lists, maps and texts a `max_length` where a
-  rule looks into them: the API server refuses rules whose cost it cannot bound. `Literal` is an enum.
+  rule reads them: the API server refuses rules whose cost it cannot bound. `Literal` is an enum.
 - `Quantity` is a Kubernetes quantity (a number or a text); `FreeForm` a part that is passed on as it is.
 - `Meta(extra_json_schema={...})` adds anything else, such as `{"x-kubernetes-list-type": "map", …}` (see `keyed_by`).
 - A list whose items have names: `Annotated[tuple[Pool, ...], keyed_by("name"), Meta(...)]`; names are then unique,

@@ -144,7 +144,7 @@ class Listener(Model, frozen=True, kw_only=True):
         Annotated[
             str,
             Meta(
-                description="Host that clients of a nodeport listener are told; without it, the address of the node.",
+                description="Host that brokers advertise for a nodeport listener; without it, the address of the node.",
                 min_length=1,
                 max_length=253,
             ),

@@ -45,7 +45,7 @@ class Crd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def keyed_by(*names: str) -> Meta:
-    """For a list whose items are told apart by these fields."""
+    """For a list whose items are identified by these fields."""
     return Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(names)})
 
 

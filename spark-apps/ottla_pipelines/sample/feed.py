@@ -25,15 +25,15 @@ from ottla_pipelines.sample.outcome import read_sessions
 __all__ = ["Feeder", "Interrupted"]
 
 FLUSH_S_MAX = 60.0
-LOOK_S = 1.0
+POLL_S = 1.0
 WAIT_S_MAX = 900.0
-# So far may partitions be apart when a pipeline looks: far less than gap and lateness together, or clicks in time
-# would find the watermark ahead of them.
+# How far partitions may be apart in event time when a pipeline reads them: far less than gap and lateness together, so
+# that the watermark never passes a click that is in time.
 CHUNK_SPAN = timedelta(minutes=5)
 
 
 class Interrupted(RuntimeError):
-    """Somebody said stop."""
+    """The caller asked to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Feeder:
     result_topic: str
     seed: int
     events: int
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     stopped: Callable[[], bool] = lambda: False
 
     def feed(self, waves: Sequence[int] = (1, 2)) -> None:
@@ -53,11 +53,11 @@ class Feeder:
                 self._await_sessions(before)
                 fed = self._feed_wave(before, wave)
                 already = f", {len(wave) - fed} were there" if fed < len(wave) else ""
-                self.tell(f"wave {number}: {fed} records fed into {self.topic}{already}")
+                self.report(f"wave {number}: {fed} records fed into {self.topic}{already}")
             before.extend(wave)
 
     def refuse_other_records(self) -> None:
-        """Going on at the ends is right only where the beginnings are ours."""
+        """Feeding may go on at the ends of partitions only if they begin with records of this sample."""
         wave, _ = make_waves(seed=self.seed, events=self.events)
         firsts = {record.partition: record.value for record in reversed(wave)}
         seen: set[int | None] = set()
@@ -75,27 +75,27 @@ class Feeder:
     def _await_sessions(self, before: Sequence[SampleRecord]) -> None:
         expected = {(session.user, session.start) for session in closed_sessions(before)} if before else set()
         if expected:
-            self.tell(f"waiting for the first {len(expected)} sessions in {self.result_topic}")
+            self.report(f"waiting for the first {len(expected)} sessions in {self.result_topic}")
         deadline = time.monotonic() + WAIT_S_MAX
         while expected and not expected <= self._session_starts():
             if time.monotonic() > deadline:
                 raise KafkaUnavailable(f"{self.result_topic} lacks sessions after {WAIT_S_MAX:g} s: does sessions run?")
-            self._heed_stop()
-            time.sleep(LOOK_S)
+            self._raise_if_stopped()
+            time.sleep(POLL_S)
 
     def _session_starts(self) -> set[tuple[str, object]]:
         return {(session.user, session.start) for session in read_sessions(self.bootstrap, self.result_topic)}
 
     def _feed_wave(self, before: Sequence[SampleRecord], wave: Sequence[SampleRecord]) -> int:
-        there = end_offsets(self.bootstrap, self.topic)
-        if max(record.partition for record in wave) not in there:
-            raise KafkaUnavailable(f"topic {self.topic} has {len(there)} partitions: too few for the sample")
+        present = end_offsets(self.bootstrap, self.topic)
+        if max(record.partition for record in wave) not in present:
+            raise KafkaUnavailable(f"topic {self.topic} has {len(present)} partitions: too few for the sample")
         for record in before:
-            there[record.partition] -= 1
-        missing = _missing(wave, there)
+            present[record.partition] -= 1
+        missing = _missing(wave, present)
         producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 5})
         for chunk in _chunks(missing):
-            self._heed_stop()
+            self._raise_if_stopped()
             self._send(producer, chunk)
         return len(missing)
 
@@ -115,17 +115,17 @@ class Feeder:
             reason = errors[0].str() if errors else f"no acknowledgement within {FLUSH_S_MAX:g} s"
             raise KafkaUnavailable(f"{self.bootstrap}, topic {self.topic}: {reason}")
 
-    def _heed_stop(self) -> None:
+    def _raise_if_stopped(self) -> None:
         if self.stopped():
             raise Interrupted
 
 
-def _missing(wave: Sequence[SampleRecord], there: dict[int, int]) -> list[SampleRecord]:
-    """`there`: how many of the wave's records each partition has."""
+def _missing(wave: Sequence[SampleRecord], present: dict[int, int]) -> list[SampleRecord]:
+    """`present`: how many of the wave's records each partition has."""
     missing = []
     for record in wave:
-        there[record.partition] -= 1
-        if there[record.partition] < 0:
+        present[record.partition] -= 1
+        if present[record.partition] < 0:
             missing.append(record)
     return missing
 
@@ -162,7 +162,7 @@ def main(words: list[str]) -> int:
         result_topic=options.result_topic,
         seed=options.seed,
         events=options.events,
-        tell=lambda line: print(line, flush=True),
+        report=lambda line: print(line, flush=True),
     )
     feeder.refuse_other_records()
     feeder.feed(options.waves)

@@ -13,7 +13,7 @@ ANSWER_S_MAX = 30.0
 POLL_S = 1.0
 SILENT_POLLS_MAX = 30
 REPLICAS = 3
-NO_GROUP = "ottla-sample"  # librdkafka wants a name even of a consumer that only assigns
+NO_GROUP = "ottla-sample"  # librdkafka wants a group id even if the consumer only assigns
 
 
 class KafkaUnavailable(RuntimeError):
@@ -55,7 +55,7 @@ def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
 def read_topic(bootstrap: str, topic: str, *, group: str | None = None) -> Iterator[Message]:
     """Every record up to the present ends; a partition's records come in their order.
 
-    As the only member of a group, which then knows how far it has read; without one, nobody learns of the reading.
+    As the only member of a group, which then commits how far it has read; without one, nothing is committed.
     """
     consumer = _consumer(bootstrap, group or NO_GROUP)
     try:
@@ -85,7 +85,7 @@ def _until_ends(consumer: Consumer, left: dict[int, int]) -> Iterator[Message]:
         if message is None:
             silent += 1
             if silent > SILENT_POLLS_MAX:
-                raise KafkaUnavailable(f"no record for {SILENT_POLLS_MAX * POLL_S:g} s; still to come: {left}")
+                raise KafkaUnavailable(f"no record for {SILENT_POLLS_MAX * POLL_S:g} s; still missing: {left}")
             continue
         if (error := message.error()) is not None:
             if error.code() == KafkaError._PARTITION_EOF:
@@ -105,7 +105,7 @@ def _ends(consumer: Consumer, topic: str) -> dict[int, int]:
     for partition in found.partitions:
         offsets = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ANSWER_S_MAX)
         if offsets is None:
-            raise KafkaUnavailable(f"{topic}-{partition} did not tell its end within {ANSWER_S_MAX:g} s")
+            raise KafkaUnavailable(f"{topic}-{partition} gave no end offset within {ANSWER_S_MAX:g} s")
         ends[partition] = offsets[1] if offsets[1] > offsets[0] else 0
     return ends
 

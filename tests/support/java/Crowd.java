@@ -47,20 +47,20 @@ public final class Crowd {
     private record Listener(int member) implements ConsumerRebalanceListener {
         @Override
         public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-            tell("partitions_assigned", partitions);
+            report("partitions_assigned", partitions);
         }
 
         @Override
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
-            tell("partitions_revoked", partitions);
+            report("partitions_revoked", partitions);
         }
 
         @Override
         public void onPartitionsLost(Collection<TopicPartition> partitions) {
-            tell("partitions_lost", partitions);
+            report("partitions_lost", partitions);
         }
 
-        private void tell(String name, Collection<TopicPartition> partitions) {
+        private void report(String name, Collection<TopicPartition> partitions) {
             String places = partitions.stream()
                 .map(place -> "{\"partition\": " + place.partition() + "}").collect(Collectors.joining(", "));
             System.out.println(

@@ -42,7 +42,7 @@ public final class Sharer {
             while (!EndOfInput.wasSeen()) {
                 List<ConsumerRecord<String, String>> records = new ArrayList<>();
                 for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
-                    tell("got", member, record, ", \"count\": " + record.deliveryCount().orElse((short) -1));
+                    report("got", member, record, ", \"count\": " + record.deliveryCount().orElse((short) -1));
                     records.add(record);
                 }
                 if (records.stream().anyMatch(record -> explicit && record.value().startsWith("hold"))) {
@@ -76,9 +76,9 @@ public final class Sharer {
                 .filter(entry -> entry.getKey().partition() == record.partition())
                 .map(Map.Entry::getValue).findFirst().orElse(Optional.empty());
             if (problem.isPresent()) {
-                tell("failed", member, record, ", \"error\": \"" + problem.get().getClass().getSimpleName() + "\"");
+                report("failed", member, record, ", \"error\": \"" + problem.get().getClass().getSimpleName() + "\"");
             } else {
-                tell("acknowledged", member, record, "");
+                report("acknowledged", member, record, "");
             }
         }
     }
@@ -93,7 +93,7 @@ public final class Sharer {
         }
     }
 
-    private static synchronized void tell(String name, int member, ConsumerRecord<String, String> record, String more) {
+    private static synchronized void report(String name, int member, ConsumerRecord<String, String> record, String more) {
         System.out.println("{\"name\": \"" + name + "\", \"member\": " + member + ", \"value\": \"" + record.value()
             + "\", \"partition\": " + record.partition() + ", \"offset\": " + record.offset() + more + "}");
     }

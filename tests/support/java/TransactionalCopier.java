@@ -67,7 +67,7 @@ public final class TransactionalCopier {
     }
 
     private void copy(ConsumerRecords<String, String> records, String attempt) {
-        tell("begin", attempt);
+        report("begin", attempt);
         try {
             producer.beginTransaction();
             for (ConsumerRecord<String, String> record : records) {
@@ -82,7 +82,7 @@ public final class TransactionalCopier {
             }
             producer.sendOffsetsToTransaction(endsOf(records), consumer.groupMetadata());
             commit();
-            tell("commit", attempt);
+            report("commit", attempt);
         } catch (ProducerFencedException | InvalidProducerEpochException | FencedInstanceIdException
                 | OutOfOrderSequenceException | UnsupportedVersionException | AuthorizationException | TimeoutException fatal) {
             throw fatal;
@@ -108,7 +108,7 @@ public final class TransactionalCopier {
 
     private void giveUp(ConsumerRecords<String, String> records, String attempt) {
         producer.abortTransaction();
-        tell("abort", attempt);
+        report("abort", attempt);
         for (TopicPartition partition : records.partitions()) {
             try {
                 consumer.seek(partition, records.records(partition).get(0).offset());
@@ -127,7 +127,7 @@ public final class TransactionalCopier {
         return ends;
     }
 
-    private static void tell(String what, String attempt) {
+    private static void report(String what, String attempt) {
         System.out.println(what + " " + attempt);
         System.out.flush();
     }

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from cluster.access import Access
 from cluster.belongings import Belongings
-from cluster.commands import CommandFailed
 from cluster.tables import readme_commands
 from cluster.visit import CRDS, RUN_LABEL, VERSION, Visit, is_same, refusal, visit_of
 
 from scripts import images
+from scripts.local_kubernetes.access import Access
+from scripts.local_kubernetes.commands import CommandFailed
 
 TOP = Path(__file__).parent.parent.parent.parent
 GUEST = visit_of("existing", {"OTTLA_TEST_REGISTRY": "registry.example/ottla/", "OTTLA_TEST_TAG": "7"})
@@ -78,7 +78,7 @@ class Kubectl(Access):
     """Answers from a table of uids, and keeps what was deleted."""
 
     def __init__(self, uids: dict[str, str], objects: str = "") -> None:
-        super().__init__("existing", "", None, GUEST)
+        super().__init__("existing", "", None)
         object.__setattr__(self, "uids", uids)
         object.__setattr__(self, "objects", objects)
         object.__setattr__(self, "deleted", [])

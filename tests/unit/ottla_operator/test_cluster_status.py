@@ -1,11 +1,9 @@
-"""What is told about a cluster."""
-
-from datetime import UTC, datetime
+"""The status of a KafkaCluster."""
 
 import msgspec
 import pytest
 from ottla_operator.plans.cluster_status import blocked_status, cluster_status
-from ottla_operator.plans.conditions import turned
+from ottla_operator.plans.conditions import changed_condition
 from ottla_operator.plans.layout import plan_layout
 from ottla_operator.plans.observed import pod_of
 from ottla_operator.plans.obstacle import Obstacle
@@ -16,7 +14,7 @@ from support.operator_samples import ZONES, cluster, pod
 FLEET = FleetView(leader=0, under_replicated=0, offline=0)
 ROLLING = Rollout((RolloutStep(pod="set-1", reason="the image has changed", verdict="Blocked", blocked_by=("x",)),))
 CALM = Rollout()
-EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 READY = [pod(0), pod(1), pod(2)]
 
 
@@ -29,11 +27,11 @@ def _status(one=None, *, pods=READY, fleet=FLEET, rollout=CALM, now=EARLY):
     )
 
 
-def _told(status) -> dict[str, tuple[str, str]]:
+def _conditions(status) -> dict[str, tuple[str, str]]:
     return {one.type: (one.status, one.reason) for one in status.conditions}
 
 
-STUCK = pod(2, ready=False, obstacle=Obstacle("Unschedulable", "pod set-2 finds no place; …"))
+STUCK = pod(2, ready=False, obstacle=Obstacle("Unschedulable", "pod set-2 cannot be scheduled; …"))
 
 
 @pytest.mark.parametrize(
@@ -51,9 +49,9 @@ STUCK = pod(2, ready=False, obstacle=Obstacle("Unschedulable", "pod set-2 finds 
     ],
 )
 def test_conditions(facts, ready, progressing):
-    told = _told(_status(**facts))
-    assert told["Ready"] == ready
-    assert progressing is None or told["Progressing"] == progressing
+    found = _conditions(_status(**facts))
+    assert found["Ready"] == ready
+    assert progressing is None or found["Progressing"] == progressing
 
 
 def test_bootstrap_servers_of_each_listener():
@@ -74,18 +72,18 @@ def test_bootstrap_servers_of_each_listener():
 def test_a_condition_that_stays_keeps_its_time_and_nothing_is_written():
     first = _status()
     later = _status(msgspec.structs.replace(cluster(), status=first), now=LATE)
-    assert later == first and turned(first, later) is None
+    assert later == first and changed_condition(first, later) is None
     worse = _status(msgspec.structs.replace(cluster(), status=first), pods=READY[:2], now=LATE)
     assert worse.conditions[0].last_transition_time == "2026-01-02T00:00:00Z"
-    assert turned(first, worse) == worse.conditions[0]
+    assert changed_condition(first, worse) == worse.conditions[0]
 
 
 def test_a_roll_ends_when_the_last_pod_is_back():
     rolling = msgspec.structs.replace(cluster(), status=_status(rollout=ROLLING))
     nearly = _status(rolling, pods=READY[:2])
-    assert _told(nearly) == {"Ready": ("True", "Rolling"), "Progressing": ("True", "Rolling")}
+    assert _conditions(nearly) == {"Ready": ("True", "Rolling"), "Progressing": ("True", "Rolling")}
     done = _status(msgspec.structs.replace(cluster(), status=nearly))
-    assert _told(done) == {"Ready": ("True", "AllNodesReady"), "Progressing": ("False", "UpToDate")}
+    assert _conditions(done) == {"Ready": ("True", "AllNodesReady"), "Progressing": ("False", "UpToDate")}
 
 
 def test_an_obstacle_leaves_what_is_known():
@@ -93,7 +91,7 @@ def test_an_obstacle_leaves_what_is_known():
     status = blocked_status(
         msgspec.structs.replace(cluster(), status=first), Obstacle("NoZones", "label the nodes"), now=LATE
     )
-    assert _told(status)["Ready"] == ("False", "NoZones")
+    assert _conditions(status)["Ready"] == ("False", "NoZones")
     assert status.cluster_id == first.cluster_id and status.listeners == first.listeners
 
 

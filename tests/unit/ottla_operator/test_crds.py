@@ -6,9 +6,10 @@ import pytest
 import yaml
 from msgspec import Meta
 from ottla_operator.resources.catalog import KINDS
-from ottla_operator.resources.generate import FOLDERS, ROOT, texts
 from ottla_operator.resources.model import FreeForm, Model, Quantity, Rule, Rules, keyed_by
 from ottla_operator.resources.schema import crd_manifest, schema_of
+
+from scripts.generate_crds import FOLDERS, ROOT, texts
 
 
 class Part(Model, frozen=True, kw_only=True):

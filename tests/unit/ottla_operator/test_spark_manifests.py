@@ -11,13 +11,13 @@ from ottla_operator.manifests.spark_driver_pod import driver_pod
 from ottla_operator.manifests.spark_driver_service import driver_service
 from ottla_operator.manifests.spark_memory import pod_memory_mib
 from ottla_operator.manifests.spark_names import bootstrap_servers
-from support.spark_samples import PLACE, UID, application
+from support.spark_samples import RUNTIME, UID, application
 
 CHECKPOINT = {"volume": {"size": "1Gi"}}
 
 
 def container(one):
-    return driver_pod(one, PLACE, attempt=1)["spec"]["containers"][0]
+    return driver_pod(one, RUNTIME, attempt=1)["spec"]["containers"][0]
 
 
 def test_the_driver_is_spark_submit_with_a_file_of_settings():
@@ -29,8 +29,8 @@ def test_the_driver_is_spark_submit_with_a_file_of_settings():
 
 
 def test_executors_find_their_driver_and_belong_to_it():
-    properties = spark_properties(application(), PLACE)
-    service, pod = driver_service(application()), driver_pod(application(), PLACE, attempt=1)
+    properties = spark_properties(application(), RUNTIME)
+    service, pod = driver_service(application()), driver_pod(application(), RUNTIME, attempt=1)
     assert properties["spark.driver.host"] == "sessions-driver.default.svc.cluster.local"
     assert properties["spark.kubernetes.driver.pod.name"] == pod["metadata"]["name"] == service["metadata"]["name"]
     assert service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"]
@@ -41,13 +41,13 @@ def test_executors_find_their_driver_and_belong_to_it():
 
 def test_the_persons_settings_win_over_defaults_but_not_over_what_must_be():
     conf = {"spark.executor.memory": "3g", "spark.sql.shuffle.partitions": "7", "spark.driver.host": "elsewhere"}
-    properties = spark_properties(application(sparkConf=conf), PLACE)
+    properties = spark_properties(application(sparkConf=conf), RUNTIME)
     assert properties["spark.executor.memory"] == "3g" and properties["spark.sql.shuffle.partitions"] == "7"
     assert properties["spark.driver.host"] != "elsewhere"
 
 
 def test_settings_are_written_as_java_reads_them():
-    text = config_map(application(sparkConf={"a b": " c\\d\ne"}), PLACE)["data"]["spark.properties"]
+    text = config_map(application(sparkConf={"a b": " c\\d\ne"}), RUNTIME)["data"]["spark.properties"]
     assert "a\\ b=\\ c\\\\d\\ne\n" in text
 
 
@@ -55,19 +55,19 @@ def test_bootstrap_servers_are_injected_everywhere():
     one = application(kafka={"clusterRef": {"name": "events"}})
     assert bootstrap_servers(one, domain="cluster.local") == "events-bootstrap.default.svc.cluster.local:9092"
     assert bootstrap_servers(application(), domain="cluster.local") == ""
-    assert spark_properties(one, PLACE)["spark.ottla.kafka.bootstrap.servers"] == PLACE.bootstrap
-    variable = {"name": "OTTLA_BOOTSTRAP_SERVERS", "value": PLACE.bootstrap}
+    assert spark_properties(one, RUNTIME)["spark.ottla.kafka.bootstrap.servers"] == RUNTIME.bootstrap
+    variable = {"name": "OTTLA_BOOTSTRAP_SERVERS", "value": RUNTIME.bootstrap}
     assert variable in container(one)["env"]
     assert variable in template(one)["spec"]["containers"][0]["env"]
 
 
 def template(one):
-    return yaml.safe_load(config_map(one, PLACE)["data"]["executor.yaml"])
+    return yaml.safe_load(config_map(one, RUNTIME)["data"]["executor.yaml"])
 
 
 def test_the_checkpoint_is_mounted_in_driver_and_executors_and_outlives_the_application():
     one = application(checkpoint=CHECKPOINT)
-    pod = driver_pod(one, PLACE, attempt=1)
+    pod = driver_pod(one, RUNTIME, attempt=1)
     for spec in (pod["spec"], template(one)["spec"]):
         volumes = [volume for volume in spec["volumes"] if volume["name"] == "checkpoint"]
         assert volumes == [{"name": "checkpoint", "persistentVolumeClaim": {"claimName": "sessions-checkpoint"}}]
@@ -86,9 +86,9 @@ def test_no_claim_is_made_for_one_that_there_is():
 def test_everything_else_goes_with_the_application():
     one = application()
     made = [
-        driver_pod(one, PLACE, attempt=1),
+        driver_pod(one, RUNTIME, attempt=1),
         driver_service(one),
-        config_map(one, PLACE),
+        config_map(one, RUNTIME),
         driver_account(one),
         driver_role(one),
         driver_role_binding(one),
@@ -101,8 +101,8 @@ def test_everything_else_goes_with_the_application():
         json.dumps(manifest)
 
 
-def test_an_attempt_is_told_apart():
-    assert driver_pod(application(), PLACE, attempt=3)["metadata"]["annotations"]["ottla.dev/attempt"] == "3"
+def test_attempts_differ():
+    assert driver_pod(application(), RUNTIME, attempt=3)["metadata"]["annotations"]["ottla.dev/attempt"] == "3"
 
 
 def test_executors_get_no_token_and_the_persons_labels_cannot_hide_ours():

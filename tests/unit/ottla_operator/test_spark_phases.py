@@ -1,12 +1,10 @@
 """The phases of a SparkApplication: every way through the table."""
 
-from datetime import timedelta
-
 import pytest
 from ottla_operator.plans.spark_driver import DriverState
 from ottla_operator.plans.spark_phases import NEXT, Event, Phase, event_of
 from ottla_operator.resources.spark_application import RestartPolicy
-from support.spark_samples import NOW, driver, seen
+from support.spark_samples import driver, observation
 
 ONCE_MORE = RestartPolicy(type="OnFailure", on_failure_retries=1, on_failure_retry_interval=5)
 ALWAYS = RestartPolicy(type="Always")
@@ -38,8 +36,8 @@ ENDS = {Phase.COMPLETED, Phase.FAILED}
         (Phase.FAILING, {"policy": ALWAYS, "attempts": 99}, Event.RUN_AGAIN),
         (Phase.PENDING_RERUN, {"driver": driver(terminating=True)}, None),
         (Phase.PENDING_RERUN, {"executors_left": 1}, None),
-        (Phase.PENDING_RERUN, {"policy": ONCE_MORE, "ended": NOW - timedelta(seconds=4)}, None),
-        (Phase.PENDING_RERUN, {"policy": ONCE_MORE, "ended": NOW - timedelta(seconds=5)}, Event.CLEARED),
+        (Phase.PENDING_RERUN, {"policy": ONCE_MORE, "ended_s_ago": 4.0}, None),
+        (Phase.PENDING_RERUN, {"policy": ONCE_MORE, "ended_s_ago": 5.0}, Event.CLEARED),
         (Phase.COMPLETED, {}, None),
         (Phase.FAILED, {}, None),
         (Phase.FAILED, {"spec_changed": True}, Event.SPEC_CHANGED),
@@ -49,7 +47,7 @@ ENDS = {Phase.COMPLETED, Phase.FAILED}
     ],
 )
 def test_events(phase, facts, event):
-    found = event_of(phase, seen(**facts))
+    found = event_of(phase, observation(**facts))
     assert found == event
     assert found is None or (phase, found) in NEXT, "an event must lead somewhere"
 
@@ -60,7 +58,7 @@ def test_every_phase_can_be_reached_and_left():
 
 
 def test_a_driver_that_is_killed_once_is_run_again_and_succeeds():
-    phase, attempts, story = Phase.NEW, 0, []
+    phase, attempts, phases = Phase.NEW, 0, []
     happenings = iter([driver(), None, driver(), driver(DriverState.SUCCEEDED)])
     now = None
     for _ in range(20):
@@ -68,15 +66,15 @@ def test_a_driver_that_is_killed_once_is_run_again_and_succeeds():
             now = next(happenings)
         elif phase is Phase.PENDING_RERUN:
             now = None
-        event = event_of(phase, seen(driver=now, attempts=attempts, policy=ONCE_MORE))
+        event = event_of(phase, observation(driver=now, attempts=attempts, policy=ONCE_MORE))
         if event is None:
             continue
         phase = NEXT[phase, event]
         attempts += event is Event.KAFKA_READY
-        story.append(phase.value)
+        phases.append(phase.value)
         if phase in ENDS:
             break
-    assert story == [
+    assert phases == [
         *("Waiting", "Submitted", "Running", "Failing", "PendingRerun"),
         *("Waiting", "Submitted", "Running", "Succeeding", "Completed"),
     ]

@@ -1,4 +1,4 @@
-"""What is told about a SparkApplication, and what its pods tell."""
+"""The status of a SparkApplication, and what its pods say."""
 
 import msgspec
 import pytest
@@ -30,7 +30,7 @@ org.apache.spark.SparkUserAppException: User application exited with 1
 """
 
 
-def told(phase, *, error=None, situation=None, before=None, attempts=1):
+def conditions_of(phase, *, error=None, situation=None, before=None, attempts=1):
     status = SparkApplicationStatus(
         application_state=ApplicationState(state=phase.value, error_message=error), execution_attempts=attempts
     )
@@ -64,7 +64,7 @@ def told(phase, *, error=None, situation=None, before=None, attempts=1):
     ],
 )
 def test_conditions(phase, situation, ready, succeeded):
-    found = told(phase, situation=situation)
+    found = conditions_of(phase, situation=situation)
     assert found["Ready"][:2] == ready
     assert found["Succeeded"][:2] == succeeded
 
@@ -76,14 +76,15 @@ def test_a_running_program_that_gives_its_executors_back_stays_ready():
         Situation(executors=1),
         now=NOW,
     )
-    assert told(Phase.RUNNING, situation=Situation(executors=0), before=was)["Ready"][:2] == ("True", "Running")
+    now = conditions_of(Phase.RUNNING, situation=Situation(executors=0), before=was)
+    assert now["Ready"][:2] == ("True", "Running")
 
 
 def test_the_last_words_are_in_the_conditions():
     error = "pod sessions-driver failed with exit code 1 (Error):\nValueError: no such column"
-    assert "ValueError: no such column" in told(Phase.FAILED, error=error)["Ready"][2]
-    assert told(Phase.FAILED, error=error)["Succeeded"][2] == error
-    again = told(Phase.PENDING_RERUN, error=error, attempts=2)["Ready"][2]
+    assert "ValueError: no such column" in conditions_of(Phase.FAILED, error=error)["Ready"][2]
+    assert conditions_of(Phase.FAILED, error=error)["Succeeded"][2] == error
+    again = conditions_of(Phase.PENDING_RERUN, error=error, attempts=2)["Ready"][2]
     assert again.startswith("the program is run again after 5 s (so far 2 runs); pod sessions-driver failed")
 
 
@@ -100,8 +101,8 @@ def test_what_an_event_leaves_in_the_status():
     again = follow(Event.KAFKA_READY, Phase.SUBMITTED, failed)
     assert (again["executionAttempts"], again["applicationState"]["errorMessage"]) == (2, "oops")
     assert follow(Event.DRIVER_SUCCEEDED, Phase.SUCCEEDING, again)["applicationState"] == {"state": "Succeeding"}
-    anew = follow(Event.SPEC_CHANGED, Phase.PENDING_RERUN, again)
-    assert "executionAttempts" not in anew and "terminationTime" not in anew
+    changed = follow(Event.SPEC_CHANGED, Phase.PENDING_RERUN, again)
+    assert "executionAttempts" not in changed and "terminationTime" not in changed
 
 
 def test_last_words_leave_out_what_spark_always_says():

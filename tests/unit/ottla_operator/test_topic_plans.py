@@ -1,4 +1,4 @@
-"""Topics: what is asked of the brokers, what holds the object, what is told."""
+"""Topics: what is asked of the brokers, when the object has a finalizer, what its status says."""
 
 import pytest
 from ottla_operator.plans.topics import (
@@ -7,7 +7,7 @@ from ottla_operator.plans.topics import (
     TopicChange,
     TopicOutcome,
     finding,
-    must_hold,
+    needs_finalizer,
     plan_topics,
 )
 from support.operator_samples import topic
@@ -84,7 +84,7 @@ def test_the_older_of_two_owns_the_topic():
     ],
 )
 def test_finalizers(policy, metadata, done, expected):
-    assert must_hold(topic(metadata=metadata, reclaimPolicy=policy), done=done) == expected
+    assert needs_finalizer(topic(metadata=metadata, reclaimPolicy=policy), done=done) == expected
 
 
 @pytest.mark.parametrize(

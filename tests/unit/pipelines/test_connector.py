@@ -1,4 +1,4 @@
-"""The connector's jars: fetched once, checked, and told in one sentence when they cannot be had."""
+"""The connector's jars: fetched once and checked; one sentence says why they are missing."""
 
 import hashlib
 import http.server
@@ -66,9 +66,9 @@ def test_another_file_under_that_name_is_refused(shelf: list[str], tmp_path: Pat
 def test_an_unreachable_repository_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(connector.MIRROR_VARIABLE, "http://127.0.0.1:1")
-    with pytest.raises(connector.ConnectorUnavailable, match=r"from http://127.0.0.1:1: .*; set OTTLA_MAVEN") as told:
+    with pytest.raises(connector.ConnectorUnavailable, match=r"from http://127.0.0.1:1: .*; set OTTLA_MAVEN") as why:
         connector.connector_jars()
-    assert "did not say why" not in str(told.value)
+    assert "did not say why" not in str(why.value)
 
 
 def test_java_is_asked_for_where_it_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ MALFORMED = {
 
 
 def test_malformed_records_are_told_apart(spark: SparkSession) -> None:
-    """All in one go: a query takes Spark longer than the looking at rows."""
+    """All in one go: starting a query takes Spark longer than reading its rows."""
     parsed = sessions.parse(records(spark, list(MALFORMED))).collect()
     assert {bytes(row.value) if row.value is not None else None: row.reason for row in parsed} == MALFORMED
 

@@ -30,7 +30,7 @@ SETTINGS: tuple[Setting, ...] = (
     broker("security.providers", STRING, None, LOW, effect="none",
            doc="Java security providers to register."),
     broker("delegation.token.expiry.check.interval.ms", LONG, HOUR_MS, LOW, valid=at_least(1), effect="none",
-           doc="How often expired tokens are looked for."),
+           doc="How often expired tokens are searched for."),
     broker("delegation.token.expiry.time.ms", LONG, DAY_MS, MEDIUM, valid=at_least(1), effect="none",
            doc="Life of a token until it is renewed."),
     broker("delegation.token.max.lifetime.ms", LONG, 7 * DAY_MS, MEDIUM, valid=at_least(1), effect="none",

@@ -65,7 +65,7 @@ SETTINGS: tuple[Setting, ...] = (
     broker("offsets.load.buffer.size", INT, 5 * MIB, HIGH, valid=at_least(1),
            doc="Bytes per read while offsets are loaded."),
     broker("offsets.retention.check.interval.ms", LONG, 600_000, HIGH, valid=at_least(1),
-           doc="How often expired offsets are looked for."),
+           doc="How often expired offsets are searched for."),
     broker("offsets.retention.minutes", INT, 10_080, HIGH, valid=at_least(1),
            doc="Offsets of an empty group are kept this long."),
     broker("offsets.topic.compression.codec", INT, 0, HIGH,

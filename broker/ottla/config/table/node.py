@@ -21,7 +21,7 @@ from ottla.config.table.words import (
 
 SETTINGS: tuple[Setting, ...] = (
     broker("advertised.listeners", STRING, None, HIGH,
-           doc="Addresses that clients are told to connect to, when they differ from `listeners`. Never 0.0.0.0."),
+           doc="Addresses that clients get from Metadata, when they differ from `listeners`. Never 0.0.0.0."),
     broker("broker.id", INT, -1, HIGH,
            doc="Older name of node.id."),
     broker("node.id", INT, 0, HIGH, valid=at_least(0),
@@ -65,5 +65,5 @@ SETTINGS: tuple[Setting, ...] = (
     broker("unstable.feature.versions.enable", BOOLEAN, False, HIGH, hidden=True, effect="none",
            doc="Allow feature levels that are not final."),
     broker("log.dir.failure.timeout.ms", LONG, 30_000, LOW, valid=at_least(1), effect="none",
-           doc="Stop the node when the controller has not been told of a failed directory in this time."),
+           doc="Stop the node when it could not report a failed directory to the controller in this time."),
 )

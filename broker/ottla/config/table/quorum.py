@@ -52,7 +52,7 @@ SETTINGS: tuple[Setting, ...] = (
     broker("controller.socket.timeout.ms", INT, 30_000, MEDIUM, effect="none",
            doc="Time-out between controller and brokers."),
     broker("broker.heartbeat.interval.ms", INT, 500, MEDIUM,
-           doc="How often a broker tells the controller that it lives."),
+           doc="How often a broker sends a heartbeat to the controller."),
     broker("broker.session.timeout.ms", INT, 3000, MEDIUM,
            doc="A broker silent for this long is fenced. One whose process ended is fenced at once."),
     broker("initial.broker.registration.timeout.ms", INT, 60_000, MEDIUM,

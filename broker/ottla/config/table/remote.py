@@ -51,7 +51,7 @@ SETTINGS: tuple[Setting, ...] = (
     broker("remote.log.manager.fetch.quota.window.size.seconds", INT, 1, MEDIUM, valid=at_least(1), effect="none",
            doc="Length of one sample."),
     broker("remote.log.manager.task.interval.ms", LONG, 30_000, LOW, valid=at_least(1), effect="none",
-           doc="How often segments to copy are looked for."),
+           doc="How often segments to copy are searched for."),
     broker("remote.log.manager.task.retry.backoff.max.ms", LONG, 30_000, LOW, valid=at_least(1), hidden=True,
            effect="none",
            doc="Longest pause after a failure."),

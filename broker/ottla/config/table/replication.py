@@ -23,7 +23,7 @@ SETTINGS: tuple[Setting, ...] = (
     broker("unclean.leader.election.enable", BOOLEAN, False, HIGH, mode=CLUSTER_WIDE,
            doc="Let an out-of-sync replica lead when nobody else is left."),
     broker("unclean.leader.election.interval.ms", LONG, 300_000, MEDIUM, valid=at_least(1), hidden=True,
-           doc="How often the controller looks for partitions that need an unclean election."),
+           doc="How often the controller searches for partitions that need an unclean election."),
     broker("auto.leader.rebalance.enable", BOOLEAN, True, HIGH,
            doc="Move leadership back to the preferred replica in the background."),
     broker("leader.imbalance.check.interval.seconds", LONG, 300, HIGH, valid=at_least(1),

@@ -78,7 +78,7 @@ func (one *copier) poll() []*kgo.Record {
 // copy ends the transaction in any case; the session goes back to what is committed when that was an abort.
 func (one *copier) copy(records []*kgo.Record, attempt string) {
 	ctx := context.Background()
-	tell("begin", attempt)
+	report("begin", attempt)
 	check(one.session.Begin())
 	for _, record := range records {
 		value := fmt.Sprintf("%s copy %d %s", attempt, record.Offset, record.Value)
@@ -89,22 +89,22 @@ func (one *copier) copy(records []*kgo.Record, attempt string) {
 	committed, failure := one.session.End(ctx, kgo.TransactionEndTry(rand.Intn(oneAbortIn) != 0))
 	check(failure)
 	if committed {
-		tell("commit", attempt)
+		report("commit", attempt)
 	} else {
-		tell("abort", attempt)
+		report("abort", attempt)
 	}
 }
 
 // ignored: a record that could not be sent makes the end of its transaction an abort.
 func ignored(*kgo.Record, error) {}
 
-func tell(what, attempt string) {
+func report(what, attempt string) {
 	fmt.Println(what, attempt)
 }
 
 func check(failure error) {
 	if failure != nil {
-		tell("gave-up", failure.Error())
+		report("gave-up", failure.Error())
 		os.Exit(gaveUp)
 	}
 }
