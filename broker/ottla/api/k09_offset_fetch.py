@@ -11,9 +11,8 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.slices import encoded, encoded_or_refused, paced, until_committed
 from ottla.errors import Code, KafkaError
-from ottla.group.offsets.committed import GroupOffsets
+from ottla.group.offsets.committed import GroupOffsets, ShardOffsets
 from ottla.group.offsets.records import CommittedOffset
-from ottla.group.shard import Shard
 from ottla.wire.writer import EncodedArray
 
 NOTHING = GroupOffsets()
@@ -62,19 +61,19 @@ def _refused_group(asked: Any, error: KafkaError) -> dict[str, Any]:
 async def _topics(asked: Any, call: Call, path: tuple[str, ...], *, stable: bool) -> EncodedArray:
     """Read, and hand it out when it is committed: what was read may be newer than that.
 
-    `stable`: an offset that an undecided transaction may replace is not told (KIP-447).
+    `stable`: an offset that an undecided transaction may replace is refused (KIP-447).
     """
     shard = call.node.groups.shard_of(asked.group_id)
     group = shard.groups.get(asked.group_id)
     if group is not None:
         member_id, epoch = getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1)
         group.check_fetch(member_id=member_id, member_epoch=epoch)
-    offsets = shard.offsets.get(asked.group_id, NOTHING)
-    pending = shard if stable and shard.pending.has_group(asked.group_id) else None
+    offsets = shard.offsets.get(asked.group_id) or NOTHING
+    pending = shard.offsets if stable and shard.offsets.has_pending(asked.group_id) else None
 
     async def topics() -> AsyncIterator[dict[str, Any]]:
         async for name, partitions in paced(_wanted(asked, offsets), call):
-            found = (_told(asked.group_id, name, one, pending) async for one in paced(partitions, call))
+            found = (_found(asked.group_id, name, one, pending) async for one in paced(partitions, call))
             yield {"name": name, "partitions": await encoded(call, (*path, "partitions"), found)}
 
     lines = await encoded(call, path, topics())
@@ -92,9 +91,11 @@ def _wanted(asked: Any, offsets: GroupOffsets) -> Iterable[tuple[str, Offsets]]:
             yield topic.name, ((index, offsets.get(topic.name, index)) for index in topic.partition_indexes)
 
 
-def _told(group_id: str, topic: str, one: tuple[int, CommittedOffset | None], pending: Shard | None) -> dict[str, Any]:
+def _found(
+    group_id: str, topic: str, one: tuple[int, CommittedOffset | None], pending: ShardOffsets | None
+) -> dict[str, Any]:
     index, committed = one
-    if pending is not None and pending.pending.concerns(group_id, topic, index):
+    if pending is not None and pending.is_pending(group_id, topic, index):
         return _partition(index, None, Code.unstable_offset_commit)
     return _partition(index, committed)
 

@@ -3,13 +3,12 @@
 v3 static members (KIP-345) · v4 flexible · v5 protocol type and name (KIP-559).
 """
 
-import asyncio
 from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MOST_BYTES_MAX, api
 from ottla.errors import Code, KafkaError
-from ottla.group.classic.member import Sync, Synced
+from ottla.group.classic.member import Sync
 
 PROTOCOL_SINCE = 5
 
@@ -18,14 +17,7 @@ PROTOCOL_SINCE = 5
 async def sync_group(request: Any, call: Call) -> Answer:
     if call.version >= PROTOCOL_SINCE and not (request.protocol_type and request.protocol_name):
         raise KafkaError(Code.inconsistent_group_protocol)
-    shard = call.node.groups.shard_for_members(request.group_id)
-    group = shard.groups.get(request.group_id)
-    if group is None:
-        raise KafkaError(Code.unknown_member_id)
-    call.node.groups.memory.take(sum(len(one.assignment) for one in request.assignments))
-    answer: asyncio.Future[Synced] = asyncio.get_running_loop().create_future()
-    shard.perform(group, group.sync(_request(request), answer, shard.clock.monotonic()))
-    synced = await answer
+    synced = await call.node.groups.sync(request.group_id, _request(request))
     return call.reply(
         error_code=synced.code,
         protocol_type=synced.protocol_type,

@@ -3,35 +3,19 @@
 v1 regular expressions; members choose their own ids (KIP-1082).
 """
 
-import asyncio
 from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.errors import Code, KafkaError
-from ottla.group.consumer.group import ConsumerGroup
-from ottla.group.consumer.heartbeat import Heartbeat, HeartbeatAnswer, check, heartbeat
-from ottla.group.consumer.joining import group_for
-from ottla.group.contract.group import Group
+from ottla.group.consumer.heartbeat import Heartbeat
 from ottla.group.heartbeats.entries import by_topic, partitions_of
 
 
 @api(key=68, versions=(0, 1), pipelined=True)
 async def consumer_group_heartbeat(request: Any, call: Call) -> Answer:
     check_served(call)
-    asked = _request(request, call)
-    shard = call.node.groups.shard_of(asked.group_id)
-    check(asked, shard.consumer_rules.terms(asked.group_id))
-    if expressions := _expressions(shard.groups.get(asked.group_id), asked):
-        await call.node.groups.regexes.resolve(expressions)
-        shard = call.node.groups.shard_of(asked.group_id)
-    group, moved = group_for(asked, shard.groups.get(asked.group_id), shard.consumer_rules)
-    answered: asyncio.Future[HeartbeatAnswer | Code] = asyncio.get_running_loop().create_future()
-    shard.perform(group, heartbeat(group, asked, answered, shard.clock.monotonic(), moved=moved))
-    answer = await answered
-    if isinstance(answer, Code):
-        raise KafkaError(answer)
-    await shard.until_committed(group.written)
+    answer = await call.node.groups.consumer_heartbeat(_request(request, call))
     return call.reply(
         error_code=Code.none,
         member_id=answer.member_id,
@@ -39,12 +23,6 @@ async def consumer_group_heartbeat(request: Any, call: Call) -> Answer:
         heartbeat_interval=answer.heartbeat_interval_ms,
         assignment=None if answer.assigned is None else {"topic_partitions": by_topic(answer.assigned)},
     )
-
-
-def _expressions(group: Group | None, asked: Heartbeat) -> list[str]:
-    """All that the group will want to know the topics of."""
-    known = list(group.log.regexes) if isinstance(group, ConsumerGroup) else []
-    return [*known, asked.regex] if asked.regex else known
 
 
 def check_served(call: Call) -> None:

@@ -1,1 +1,1 @@
-"""Which partition of an internal topic a group or transactional id belongs to, and the frame of its records. Pure."""
+"""What automata ask for (`effects`), which partition keeps a key (`partitioning`), how records begin (`records`). Pure."""

@@ -44,7 +44,7 @@ class MemberState(IntEnum):
 
 
 class ClassicMember(msgspec.Struct, frozen=True):
-    """What a member that still uses the classic protocol told: `protocols` are (name, metadata)."""
+    """What a member that still uses the classic protocol has sent: `protocols` are (name, metadata)."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]

@@ -45,7 +45,7 @@ class TopicStates(msgspec.Struct, frozen=True):
 
 
 class StatePartitions(msgspec.Struct, frozen=True):
-    """Which share-partitions of a group have a state, by the topic's id: the group's own book about its persister.
+    """Which share-partitions of a group have a state, by the topic's id: what the group records about its persister.
 
     `initializing`: asked for, perhaps made already. `deleting`: asked to go, perhaps gone already.
     """
