@@ -27,7 +27,7 @@ Key = tuple[str | bytes, int]
 
 @dataclass(slots=True, eq=False)
 class Wanted:
-    """What a consumer wants of one partition, and what it was last told about it."""
+    """What a consumer wants of one partition, and what the last answer said about it."""
 
     topic: str | bytes
     index: int
@@ -35,9 +35,9 @@ class Wanted:
     size_bytes_max: int
     leader_epoch: int = -1
     last_fetched_epoch: int = -1
-    told_watermark: int = -1
-    told_start: int = -1
-    told_error: bool = False
+    sent_watermark: int = -1
+    sent_start: int = -1
+    sent_error: bool = False
 
     def update(self, newer: "Wanted") -> None:
         self.offset = newer.offset
@@ -55,7 +55,7 @@ class Session:
     wanted: dict[Key, Wanted] = field(default_factory=dict)
     used_at: float = 0.0
     incremental: bool = False
-    """True once the first, full answer is out: from then on only changes are told."""
+    """True once the first, full answer is out: from then on only changes are sent."""
 
     def change(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
         for key in forgotten:

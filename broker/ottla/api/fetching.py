@@ -193,7 +193,7 @@ class Plan:
 class DelayedFetch(Deferred):
     """The long poll: reads again when the partitions have grown by enough bytes together, or one changed its role.
 
-    Made before the first look at the log could go stale: no append between the look and the waiting is missed.
+    Made before the log is read for the first time: no append between that and the waiting is missed.
     """
 
     def __init__(self, plan: Plan, answer: Callable[[Reading], Answer], *, size_bytes_min: int, wait_ms: int) -> None:
@@ -203,17 +203,17 @@ class DelayedFetch(Deferred):
         self._reading = Reading()
         self._size_bytes_min = size_bytes_min
         self._missing_bytes = size_bytes_min - plan.last_size_bytes
-        self._looking = False
-        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._look, True)
+        self._is_checking = False
+        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._check, True)
         self._partitions = plan.partitions
         for partition in self._partitions:
             partition.watchers[self] = None
 
     def moved(self, partition: Partition, appended_bytes: int) -> None:
         self._missing_bytes -= appended_bytes
-        if (self._missing_bytes <= 0 or self._plan.saw_undecided) and not self._looking:
-            self._looking = True
-            asyncio.get_running_loop().call_soon(self._look, False)
+        if (self._missing_bytes <= 0 or self._plan.saw_undecided) and not self._is_checking:
+            self._is_checking = True
+            asyncio.get_running_loop().call_soon(self._check, False)
 
     def make(self) -> Answer:
         return self._answer(self._reading)
@@ -223,8 +223,8 @@ class DelayedFetch(Deferred):
         for partition in self._partitions:
             partition.watchers.pop(self, None)
 
-    def _look(self, time_is_up: bool) -> None:
-        self._looking = False
+    def _check(self, time_is_up: bool) -> None:
+        self._is_checking = False
         if self.is_over:
             return
         self._reading = reading = self._plan.read()

@@ -98,7 +98,7 @@ def _size_bytes_max(request: Any, call: Call) -> int:
 
 
 def _rack(request: Any, call: Call) -> str:
-    """The client's, if this broker is told to care."""
+    """The client's, if this broker is configured to care."""
     selector: str | None = call.node.config["replica.selector.class"]
     wanted: str = request.rack_id or ""
     return wanted if selector is not None and selector.rpartition(".")[2] == RACK_AWARE else ""
@@ -172,7 +172,7 @@ def _throttled(session: Session, reading: Reading, call: Call) -> Answer:
 def _add(topics: Topics, session: Session, wanted: Wanted, fetched: Fetched) -> None:
     if not session.incremental or _is_news(wanted, fetched):
         topics.setdefault(wanted.topic, []).append(fetched)
-        _note_told(session, wanted, fetched)
+        _note_sent(session, wanted, fetched)
 
 
 def _throttle_ms(reading: Reading, call: Call) -> int:
@@ -188,18 +188,18 @@ def _is_news(wanted: Wanted, fetched: Fetched) -> bool:
     return bool(
         len(fetched.records)
         or fetched.error_code
-        or wanted.told_error
+        or wanted.sent_error
         or fetched.diverging
         or fetched.preferred_read_replica >= 0
-        or fetched.high_watermark != wanted.told_watermark
-        or fetched.log_start_offset != wanted.told_start
+        or fetched.high_watermark != wanted.sent_watermark
+        or fetched.log_start_offset != wanted.sent_start
     )
 
 
-def _note_told(session: Session, wanted: Wanted, fetched: Fetched) -> None:
-    wanted.told_watermark = fetched.high_watermark
-    wanted.told_start = fetched.log_start_offset
-    wanted.told_error = bool(fetched.error_code)
+def _note_sent(session: Session, wanted: Wanted, fetched: Fetched) -> None:
+    wanted.sent_watermark = fetched.high_watermark
+    wanted.sent_start = fetched.log_start_offset
+    wanted.sent_error = bool(fetched.error_code)
     if fetched.records and session.id:
         key = (wanted.topic, wanted.index)
         if session.wanted.get(key) is wanted:  # to the end of the line, so that all partitions get their turn

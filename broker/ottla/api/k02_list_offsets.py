@@ -62,7 +62,7 @@ async def _answer(topic: str, part: Any, request: Any, call: Call) -> dict[str, 
         _check_timestamp(part.timestamp, call.version)
         partition = call.node.replicas.require(topic, part.partition_index)
         partition.require_leader(part.current_leader_epoch)
-        found = await _lookup(partition, part.timestamp, request, call)
+        found = await _search(partition, part.timestamp, request, call)
     except KafkaError as error:
         is_new_to_it = error.code is Code.offset_not_available and call.version < NOT_AVAILABLE_SINCE
         return _refused(part, Code.leader_not_available if is_new_to_it else error.code)
@@ -81,7 +81,7 @@ def _check_timestamp(timestamp: int, version: int) -> None:
         raise KafkaError(Code.unsupported_version, f"{timestamp} is no timestamp that ListOffsets v{version} knows")
 
 
-async def _lookup(partition: Partition, timestamp: int, request: Any, call: Call) -> TimestampOffset:
+async def _search(partition: Partition, timestamp: int, request: Any, call: Call) -> TimestampOffset:
     log = partition.log
     end = _readable_end(partition, request)
     if timestamp == LATEST:
@@ -102,7 +102,7 @@ async def _lookup(partition: Partition, timestamp: int, request: Any, call: Call
 
 
 def _require_settled(partition: Partition, request: Any) -> None:
-    """A new leader does not know yet what is committed: an end told now could go back (KIP-207)."""
+    """A new leader does not know yet what is committed: an end answered now could go back (KIP-207)."""
     view = partition.view
     if request.replica_id == CONSUMER and view is not None and not view.is_settled:
         raise KafkaError(

@@ -50,7 +50,7 @@ async def _group(group_id: str, call: Call) -> dict[str, Any]:
 
 
 async def _described(group: ClassicGroup, call: Call) -> dict[str, Any]:
-    """Subscriptions and assignments are told only when they fit together."""
+    """Subscriptions and assignments are given only when they fit together."""
     protocol = group.protocol_name if group.current is State.STABLE else None
     return {
         "group_id": group.group_id,

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn: partitions join a producer's transaction, or are looked for in it.
+"""AddPartitionsToTxn: partitions join a producer's transaction, or are searched for in it.
 
 v2 PRODUCER_FENCED · v3 flexible · v4 several transactions at once, verification only (KIP-890) · v5
 TRANSACTION_ABORTABLE.

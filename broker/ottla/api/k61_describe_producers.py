@@ -1,4 +1,4 @@
-"""DescribeProducers: who has written to a partition lately, with sequence and epoch (KIP-664). Any replica tells."""
+"""DescribeProducers: who has written to a partition lately, with sequence and epoch (KIP-664). Any replica answers."""
 
 from collections.abc import AsyncIterator
 from typing import Any

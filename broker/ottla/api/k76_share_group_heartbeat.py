@@ -7,7 +7,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
-from ottla.api.sharing import check_shares_served
+from ottla.api.share_groups import check_shares_served
 from ottla.errors import Code
 from ottla.group.heartbeats.entries import by_topic
 from ottla.group.share.heartbeat import ShareHeartbeat

@@ -8,7 +8,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.group_description import described_groups, topics_with_names
 from ottla.api.registry import api
-from ottla.api.sharing import check_shares_served
+from ottla.api.share_groups import check_shares_served
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Member
 from ottla.group.share.group import ShareGroup

@@ -13,12 +13,12 @@ from ottla.api.share_results import (
     Outcome,
     acknowledge,
     by_topic,
+    close_with_connection,
     endpoints,
     given,
     leader_of,
-    say_farewell,
 )
-from ottla.api.sharing import check_shares_served
+from ottla.api.share_groups import check_shares_served
 from ottla.errors import Code, KafkaError
 from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
 from ottla.share.fetching import Delivered, Limits, ShareFetching
@@ -29,7 +29,7 @@ SIZE_BYTES_MAX = 8 << 20  # of one answer, which is made in memory: what is lock
 
 @api(key=78, versions=(1, 1))
 def share_fetch(request: Any, call: Call) -> Awaitable[Answer]:
-    """The session and the acknowledgements are seen to before the next request of the connection is looked at."""
+    """The session and the acknowledgements are worked on before the next request of the connection is handled."""
     check_shares_served(call)
     acknowledgements = {wanted: batches for wanted, batches in given(request.topics).items() if batches}
     if acknowledgements and request.share_session_epoch == INITIAL_EPOCH:
@@ -44,7 +44,7 @@ def _session(request: Any, call: Call) -> ShareSession:
     wanted = list(given(request.topics))
     if request.share_session_epoch == INITIAL_EPOCH:
         session = shares.open_session(group_id, member_id, wanted)
-        say_farewell(session, call)
+        close_with_connection(session, call)
         return session
     session = shares.sessions.proceed(group_id, member_id, request.share_session_epoch)
     if request.share_session_epoch != FINAL_EPOCH:

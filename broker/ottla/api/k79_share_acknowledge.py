@@ -6,7 +6,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.share_results import Acknowledging, Outcome, acknowledge, by_topic, endpoints, given, leader_of
-from ottla.api.sharing import check_shares_served
+from ottla.api.share_groups import check_shares_served
 from ottla.errors import Code, KafkaError
 from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
-from ottla.api.sharing import check_shares_served
+from ottla.api.share_groups import check_shares_served
 from ottla.api.slices import encoded_or_refused, until_committed
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Partition, Partitions
@@ -93,12 +93,12 @@ def _line(name: str, topic_id: bytes, indexes: Iterable[int], outcomes: Outcomes
 
 def _partition(index: int, outcome: Summary | KafkaError) -> dict[str, Any]:
     if isinstance(outcome, KafkaError):
-        told = {"start_offset": UNINITIALIZED, "leader_epoch": 0, "error_code": outcome.code}
-        return {"partition_index": index, **told, "error_message": outcome.message}
-    told = {"start_offset": outcome.start, "leader_epoch": outcome.leader_epoch, "error_code": Code.none}
-    return {"partition_index": index, **told}
+        fields = {"start_offset": UNINITIALIZED, "leader_epoch": 0, "error_code": outcome.code}
+        return {"partition_index": index, **fields, "error_message": outcome.message}
+    fields = {"start_offset": outcome.start, "leader_epoch": outcome.leader_epoch, "error_code": Code.none}
+    return {"partition_index": index, **fields}
 
 
 def _unknown(topic: Any) -> dict[str, Any]:
-    """Kafka 4.1 tells of no error: only that nothing has begun."""
+    """Kafka 4.1 reports no error here: only that nothing has begun."""
     return _line(topic.topic_name, NO_TOPIC, topic.partitions, {(NO_TOPIC, at): Summary() for at in topic.partitions})

@@ -4,7 +4,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
-from ottla.api.share_offsets import ABSENT, share_group_of
+from ottla.api.share_groups import ABSENT, share_group_of
 from ottla.errors import Code
 from ottla.group.share.records import StatePartitions
 

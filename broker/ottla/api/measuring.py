@@ -39,7 +39,7 @@ class Stopwatch:
 
 
 def measured(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
-    """Call the handler so that `call.spent_s` tells what it took so far."""
+    """Call the handler so that `call.spent_s` says what it took so far."""
     watch = Stopwatch(call.node.system.clock.monotonic)
     call.spent_s = watch.take
     result = call.api.handler(request, call)

@@ -40,8 +40,8 @@ class Uncommitted(Deferred):
 
     @property
     def client(self) -> int:
-        """What tells this client's connection from others."""
-        return id(self.call.farewells)
+        """What distinguishes this client's connection from others."""
+        return id(self.call.on_close)
 
     @contextmanager
     def gathering(self) -> Iterator[None]:

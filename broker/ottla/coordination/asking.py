@@ -16,7 +16,7 @@ log = logging.getLogger("ottla.coordination")
 Call = Callable[[str, str, bytes], Awaitable[bytes]]
 """Ask the broker at this address by this method. Unreachable."""
 Answer = Callable[[bytes], Awaitable[bytes]]
-Told = TypeVar("Told")
+Answered = TypeVar("Answered")
 
 
 class Unreachable(Exception):
@@ -32,14 +32,14 @@ class Asking:
         self._call = call
         self.answers: dict[str, Answer] = {}
 
-    async def ask(self, broker_id: int, method: str, question: msgspec.Struct, told: type[Told]) -> Told:
+    async def ask(self, broker_id: int, method: str, question: msgspec.Struct, answer_type: type[Answered]) -> Answered:
         """What another broker answers. Unreachable."""
         broker = self._feed.image.brokers.get(broker_id)
         if broker is None or self._call is None:
             raise Unreachable(f"broker {broker_id} is not known")
         data = await self._call(f"{broker.grpc_host}:{broker.grpc_port}", method, msgspec.msgpack.encode(question))
         try:
-            return msgspec.msgpack.decode(data, type=told)
+            return msgspec.msgpack.decode(data, type=answer_type)
         except ValueError as error:  # also what msgspec raises
             raise Unreachable(f"broker {broker_id} answers something that cannot be read: {error}") from error
 

@@ -1,8 +1,8 @@
 """Performs what automata ask for, over one partition of an internal topic. Coordinators wait nowhere else: for commits
 and for deadlines.
 
-Nothing leaves this broker before it is committed. So whoever was asked something waits for the record that its answer
-tells of (`until_committed`), and what follows from a write (`Write.then`) is performed when that is committed.
+Nothing leaves this broker before it is committed. So an answer waits for the record that it depends on
+(`until_committed`), and what follows from a write (`Write.then`) is performed when that is committed.
 """
 
 import asyncio

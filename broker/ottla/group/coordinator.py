@@ -127,7 +127,7 @@ class GroupCoordinator(Coordinator[Shard]):
     # members that live by heartbeats
 
     async def consumer_heartbeat(self, request: Heartbeat) -> HeartbeatAnswer:
-        """KIP-848. Answered when what it changed is committed, and everything else that the answer tells of."""
+        """KIP-848. Answered when what it changed is committed, and everything else that the answer depends on."""
         group_id = request.group_id
         shard = self.shard_of(group_id)
         check_heartbeat(request, shard.consumer_rules.terms(group_id))

@@ -36,7 +36,7 @@ class Reconciled(NamedTuple):
     epoch: int
 
     def is_current(self, image: Image, group: ShareGroup) -> bool:
-        """Images share what did not change, so identity tells."""
+        """Images share what did not change, so identity is enough."""
         log = group.log
         return self.image.topics is image.topics and self.states is log.states and self.epoch == log.epoch
 

@@ -89,7 +89,7 @@ class ShareCoordinator(Coordinator[ShareShard]):
                     log.warning("%s: states of deleted topics stay for now: %s", shard, error)
 
     def _upkeep(self) -> Iterable[Coroutine[None, None, None]]:
-        yield self._do_every(COLD_INTERVAL, self._snapshot_cold, "quiet share-partitions written anew")
+        yield self._do_every(COLD_INTERVAL, self._snapshot_cold, "snapshots of quiet share-partitions written")
         yield self._do_every(PRUNE_INTERVAL, self._prune, "records deleted that newer ones replace")
 
     async def _do_every(self, setting: str, deed: Callable[[ShareShard], Awaitable[int]], what: str) -> None:

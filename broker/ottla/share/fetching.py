@@ -12,7 +12,7 @@ from ottla.share.core.chunk import Chunk
 from ottla.share.core.partition import Acquired
 from ottla.share.core.sessions import ShareSession, Wanted
 from ottla.share.host import ShareHost
-from ottla.share.hosted import PASSING, HostedShare, Wish, told_to_clients
+from ottla.share.hosted import PASSING, HostedShare, Wish, client_error
 
 __all__ = ["Delivered", "Limits", "ShareFetching"]
 
@@ -136,7 +136,7 @@ class ShareFetching:
         if not isinstance(error, KafkaError):
             raise error
         if error.code not in LATER:
-            raise told_to_clients(error)
+            raise client_error(error)
         self._unloaded = True
         return None
 

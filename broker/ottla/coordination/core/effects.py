@@ -18,7 +18,7 @@ __all__ = ["Effect", "Effects", "Record", "Reply", "Send", "Wake", "Write"]
 
 
 class Reply(NamedTuple):
-    """Answer a request. `to` came with the request; the automaton does not look inside."""
+    """Answer a request. `to` came with the request; it is opaque to the automaton."""
 
     to: Any
     answer: Any

@@ -14,7 +14,7 @@ __all__ = ["Advance", "Known", "Seen", "next_epoch", "target_entries"]
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The metadata that a group last looked at. Images share what did not change, so identity tells."""
+    """The metadata that a group last examined. Images share what did not change, so identity is enough."""
 
     image: Image | None = None
 

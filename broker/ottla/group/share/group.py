@@ -112,7 +112,7 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
         self._refuse()
 
     def check_fetch(self, *, member_id: str | None, member_epoch: int) -> None:
-        """There is nothing to be had, but whoever asks without being a member is told so without complaint."""
+        """A share group has no offsets. One who asks without being a member gets an empty answer, not an error."""
         if member_id is not None or member_epoch >= 0:
             self._refuse()
 
