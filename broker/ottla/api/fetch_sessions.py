@@ -108,7 +108,7 @@ class FetchSessions:
         return session
 
     def _new(self, session_id: int, wanted: Iterable[Wanted], uses_ids: bool, now: float) -> Session:
-        """One that wants nothing, or more than there is room for, is not kept."""
+        """One that wants nothing, or more than fits, is not kept."""
         session = Session(session_id, uses_ids, used_at=now)
         session.wanted = {(w.topic, w.index): w for w in wanted}
         if session.id and session.wanted and self._partitions + len(session.wanted) <= PARTITIONS_MAX:

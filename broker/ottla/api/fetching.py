@@ -35,7 +35,7 @@ class Reading:
     answers: list[tuple[Wanted, Fetched]] = field(default_factory=list)
     size_bytes: int = 0
     is_final: bool = False
-    """An error, a divergence or a nearer replica: the client should hear of it at once."""
+    """An error, a divergence or a nearer replica: the client should get it at once."""
     cold: bool = False
     """Some of it is not in memory: read again with `read_cold`."""
 
@@ -175,13 +175,13 @@ class Plan:
         return (epoch, end) if epoch < wanted.last_fetched_epoch or end < wanted.offset else None
 
     def _span(self, partition: Partition, wanted: Wanted, reading: Reading) -> Span | None:
-        """What to read, or None when there is nothing new or no room."""
+        """What to read, or None when there is nothing new or no bytes are left."""
         end = partition.last_stable_offset if self._read_committed else partition.high_watermark
-        room = min(wanted.size_bytes_max, self._size_bytes_max - reading.size_bytes)
+        bytes_left = min(wanted.size_bytes_max, self._size_bytes_max - reading.size_bytes)
         first = reading.size_bytes == 0
-        if wanted.offset >= end or (room <= 0 and not first):
+        if wanted.offset >= end or (bytes_left <= 0 and not first):
             return None
-        return {"start": wanted.offset, "end": end, "size_bytes_max": max(room, 0), "whole_first": first}
+        return {"start": wanted.offset, "end": end, "size_bytes_max": max(bytes_left, 0), "whole_first": first}
 
     def _failure(self, wanted: Wanted, error: KafkaError) -> Fetched:
         leader = None

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (KIP-848): epochs, members, what they have and what they shall have.
+"""ConsumerGroupDescribe (KIP-848): epochs, members, their assignments and target assignments.
 
 v1 which protocol a member uses (KIP-1099).
 """

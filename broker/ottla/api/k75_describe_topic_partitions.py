@@ -17,7 +17,7 @@ from ottla.metadata.model.topic_names import INTERNAL_TOPICS
 def describe_topic_partitions(request: Any, call: Call) -> Answer:
     image = call.node.image
     names, first = _names(request, image), request.cursor.partition_index if request.cursor else 0
-    room = min(request.response_partition_limit, call.node.config["max.request.partition.size.limit"])
+    left = min(request.response_partition_limit, call.node.config["max.request.partition.size.limit"])
     live = frozenset(broker.id for broker in brokers_on(image, call.listener))
     topics = []
     for name in names:
@@ -26,11 +26,11 @@ def describe_topic_partitions(request: Any, call: Call) -> Answer:
             topics.append(_absent(name))
             continue
         total = len(image.topics[name].partitions)
-        if room <= 0 and total:
+        if left <= 0 and total:
             return call.reply(topics=topics, next_cursor={"topic_name": name, "partition_index": start})
-        end = min(total, start + room)
+        end = min(total, start + left)
         topics.append(_topic(name, image, start, end, live))
-        room -= end - start
+        left -= end - start
         if end < total:
             return call.reply(topics=topics, next_cursor={"topic_name": name, "partition_index": end})
     return call.reply(topics=topics, next_cursor=None)

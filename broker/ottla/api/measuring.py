@@ -75,7 +75,7 @@ class Steps:
                 self._watch.pause()
             try:
                 yield awaited
-            except BaseException as error:  # cancellation too: the handler has to hear of it
+            except BaseException as error:  # cancellation too: the handler has to get it
                 step = partial(steps.throw, error)
             else:
                 step = partial(next, steps)

@@ -1,4 +1,4 @@
-"""What AddRaftVoter and RemoveRaftVoter have in common: which member of which cluster is meant."""
+"""What AddRaftVoter and RemoveRaftVoter have in common: which member of which cluster a request names."""
 
 import uuid
 from typing import Any

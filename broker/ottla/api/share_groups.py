@@ -1,4 +1,4 @@
-"""What the APIs of share groups have in common: whether they are served, and which group is meant."""
+"""What the APIs of share groups have in common: whether they are served, and the group of a request."""
 
 from ottla.api.call import Call
 from ottla.errors import Code, KafkaError

@@ -20,7 +20,7 @@ log = logging.getLogger("ottla.api")
 refused = logging.getLogger("ottla.produce")
 
 ACKS_ALL = -1
-# Of a client that sends rubbish: the people on call should be able to find it.
+# A client that sends these should be easy to find in the log.
 LOGGED = (Code.invalid_record, Code.corrupt_message, Code.unsupported_compression_type, Code.message_too_large)
 
 
@@ -130,7 +130,7 @@ class Uncommitted(Deferred):
             return self.call.frame(encode(self.call.version, self.topics, throttle_ms=throttle_ms))
         for name, outcomes in self.topics:
             for outcome in outcomes:
-                if outcome.error_code:  # without an answer, a closed connection is the only sign of trouble
+                if outcome.error_code:  # without an answer, a closed connection is the only sign of failure
                     raise Malformed(f"produce with acks=0 to {name!r}-{outcome.index} failed: {outcome.message}")
         return None
 

@@ -20,7 +20,7 @@ Answered = TypeVar("Answered")
 
 
 class Unreachable(Exception):
-    """No answer came: whether the broker heard the question is not known."""
+    """No answer came. Whether the broker got the question is not known."""
 
 
 class Asking:
@@ -45,7 +45,7 @@ class Asking:
 
     @contextmanager
     def unanswered_if_it_fails(self, broker_id: int) -> Iterator[None]:
-        """Whoever asks tries again; a fault that nobody thought of must not leave anybody waiting for ever."""
+        """Who asks tries again after Unreachable. Any other fault counts as that: nobody may be left waiting for ever."""
         try:
             yield
         except Unreachable:

@@ -163,7 +163,7 @@ class Shard(CoordinatorShard):
                 self.forget_group(oldest, ClassicGroup.type)
 
     def _drop_unjoined(self, group_id: str) -> None:
-        """A group goes with the last id that was given out in vain. There is no record of it."""
+        """A group without members is forgotten with the last id that was given out and not used. No record says so."""
         group = self.groups.get(group_id)
         if not isinstance(group, ClassicGroup) or not group.is_unjoined:
             self._founded.pop(group_id, None)

@@ -203,6 +203,6 @@ class ShareShard(CoordinatorShard):
         self.loading = False
 
     def unload(self) -> None:
-        """Another broker leads: whoever waits here hears it from the partition."""
+        """Another broker leads: the partition says so to whoever waits here."""
         self.ended = True
         self._runner.stop()

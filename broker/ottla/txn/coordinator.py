@@ -34,7 +34,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         super().__init__(topic, around)
         self._new_producer_id = new_producer_id
         self._markers = Markers(feed=around.feed, exchange=exchange)
-        exchange.add_here = self.member_codes
+        exchange.coordinate(self.member_codes)
 
     async def stop(self) -> None:
         self._markers.close()

@@ -184,7 +184,7 @@ class TransactionShard(CoordinatorShard):
                 self._runner.perform(transaction.id, [Send(transaction)])
 
     def unload(self) -> None:
-        """Another broker leads: whoever waits here hears it from the partition."""
+        """Another broker leads: the partition says so to whoever waits here."""
         self.ended = True
         self._runner.stop()
         for task in self._ending.values():

@@ -39,7 +39,7 @@ class Write(NamedTuple):
 
 
 class Wake(NamedTuple):
-    """Call `tick` at this time or soon after. Earlier wishes stay: waking too early does no harm."""
+    """Call `tick` at this time or soon after. Earlier times stay: waking too early does no harm."""
 
     at: float
 

@@ -71,7 +71,7 @@ def _join_new(group: Rebalancing, request: Join, to: Any, now: float, effects: E
     if (old := group.roster.of_instance(request.instance_id)) is not None:
         static.replace(group, old, request, member_id, to, now, effects)
     elif request.instance_id is None and request.needs_known_id:
-        # A client that never hears its id would leave a member behind with every attempt (KIP-394).
+        # A client that never gets its id would leave a member behind with every attempt (KIP-394).
         until = now + request.session_timeout_ms / 1000
         group.roster.promise(member_id, until=until)
         effects += [Reply(to, Joined(Code.member_id_required, member_id=member_id)), Wake(until)]

@@ -58,7 +58,7 @@ class Synced(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """One member of a LeaveGroup request. Without a member id the instance is meant: an administrator's wish."""
+    """One member of a LeaveGroup request. Without a member id it names the instance: an administrator removes it."""
 
     member_id: str
     instance_id: str | None = None

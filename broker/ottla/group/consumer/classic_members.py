@@ -210,7 +210,7 @@ def leave(group: ConsumerMembership, members: Sequence[Leave], to: Any, now: flo
 
 
 def _leaving(group: ConsumerMembership, one: Leave) -> Member:
-    if one.instance_id is not None and not one.member_id:  # an administrator's wish
+    if one.instance_id is not None and not one.member_id:  # an administrator removes the instance
         existing = group.log.static_member(one.instance_id)
         return _classic_member(group, existing.id if existing else "", one.instance_id)
     return _classic_member(group, one.member_id, one.instance_id)

@@ -1,4 +1,4 @@
-"""When the epoch of a group rises that lives by heartbeats, and how a new target is written down. Pure."""
+"""When the epoch of a group of heartbeats rises, and how a new target assignment is written. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple

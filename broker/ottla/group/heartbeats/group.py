@@ -266,8 +266,8 @@ class HeartbeatGroup(ABC, Generic[State]):
             return [*answered(code, at), Wake(self.alive(member_id, at))]
 
         # It is alive now, however long the write takes: a coordinator that waits for replicas must not expire it.
-        heard = [Wake(self.alive(member_id, now))] if member_id in self.log.members else []
-        return [*heard, self.write(entries, now, then, before=before, inherited=inherited)]
+        wake = [Wake(self.alive(member_id, now))] if member_id in self.log.members else []
+        return [*wake, self.write(entries, now, then, before=before, inherited=inherited)]
 
 
 Kind = TypeVar("Kind", bound=HeartbeatGroup[Any])

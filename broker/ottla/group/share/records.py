@@ -38,7 +38,7 @@ MEMBER, GROUP_EPOCH, TARGET_EPOCH, TARGET_ASSIGNMENT, CURRENT_ASSIGNMENT, STATES
 
 
 class TopicStates(msgspec.Struct, frozen=True):
-    """The partitions of a topic that have a state, or shall have one."""
+    """The partitions of a topic that have a state, or are to get one."""
 
     name: str
     partitions: frozenset[int]

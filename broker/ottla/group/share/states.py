@@ -1,6 +1,6 @@
 """Which share-partitions of a group get a state, keep it or lose it: what the group records about its persister. Pure.
 
-    subscribed, not recorded ─▶ initializing ─ persister made it ─▶ initialized ─ its offsets shall go ─▶ deleting
+    subscribed, not recorded ─▶ initializing ─ persister made it ─▶ initialized ─ its offsets are deleted ─▶ deleting
 
 Every step is written before the next begins, so that whoever coordinates next can finish it: beginning a state that is
 there, and deleting one that is not, are no errors.

@@ -108,7 +108,7 @@ class InFlight:
         return next((run.first for run in self.runs if not run.is_final), self.end)
 
     def batches(self, spans: Iterable[Span]) -> list[StateBatch]:
-        """How the records of the spans fare, in words for the log: an acquired one as if nobody had taken it."""
+        """How the records of the spans fare, as batches for the log: acquired records as if they were available."""
         found: list[StateBatch] = []
         for first, last in _joined(spans):
             for run in self.overlapping(first, last):
