@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from ottla.coordination.core.effects import Effects, Record, Reply, Wake, Write
 from ottla.errors import Code
 from ottla.group.classic.group import ClassicGroup, Rules
 from ottla.group.classic.member import Join, Joined, Leave, Left, Sync, Synced
-from ottla.coordination.core.effects import Effects, Record, Reply, Wake, Write
 
 __all__ = ["Stage", "subscription"]
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ottla.coordination.core.effects import Effects, Record, Reply, Wake, Write
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import ClassicGroup, Rules
 from ottla.group.consumer.group import ConsumerGroup
@@ -16,7 +17,6 @@ from ottla.group.consumer.membership import ConsumerRules, Terms
 from ottla.group.consumer.records import decode
 from ottla.group.consumer.state import GroupState
 from ottla.group.consumer.topic_matching import TopicExpressions
-from ottla.coordination.core.effects import Effects, Record, Reply, Wake, Write
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState, Topic
 

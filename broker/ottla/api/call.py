@@ -138,7 +138,6 @@ class Call:
         "client_id",
         "correlation_id",
         "counted_bytes",
-        "on_close",
         "host",
         "is_large",
         "is_under_way",
@@ -146,6 +145,7 @@ class Call:
         "listener",
         "made_bytes",
         "node",
+        "on_close",
         "request_bytes",
         "spent_s",
         "throttle_ms",
@@ -212,7 +212,7 @@ class Call:
         return self.frame(parts)
 
     def settle(self, throttle_ms: int = 0) -> int:
-        """The throttle time for the answer: the longer of what a quota of the API's own asks for, and the request quota."""
+        """The throttle time for the answer: the longer of what the API's own quota and the request quota ask for."""
         request = self.allowance.request if self.allowance is not None else None
         if request is not None:
             throttle_ms = max(throttle_ms, request.charge(self.spent_s() * 100.0))

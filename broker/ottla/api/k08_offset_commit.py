@@ -4,12 +4,11 @@ v2-4 time of retention · v5 without it (KIP-211) · v6 leader epochs (KIP-320) 
 flexible · v9 member epochs of KIP-848.
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.registry import MANY_ELEMENTS_MAX, MOST_BYTES_MAX, api
-from ottla.errors import Code, KafkaError
+from ottla.api.requests import OffsetCommitRequest, OffsetCommitRequestPartition
 from ottla.coordination.core.records import Record
+from ottla.errors import Code, KafkaError
 from ottla.group.offsets.records import INT32, NO_EXPIRY, CommittedOffset, offset_key_head, offset_value
 from ottla.wire.offset_commit import CommitRequest, PartitionCommit, encode, flexible_reader
 from ottla.wire.text_limits import is_too_long
@@ -31,7 +30,7 @@ Results = list[tuple[str, list[tuple[int, int]]]]
     elements_max=MANY_ELEMENTS_MAX,
     bytes_max=MOST_BYTES_MAX,
 )
-def offset_commit(request: Any, call: Call) -> Answer | Deferred:
+def offset_commit(request: OffsetCommitRequest, call: Call) -> Answer | Deferred:
     asked = request if isinstance(request, CommitRequest) else _plain(request)
     if is_too_long(asked.group_id):
         return _reply(call, _all_fine(asked), Code.invalid_group_id)
@@ -63,7 +62,7 @@ class CommitAnswer(Deferred):
         return _reply(self._call, self._results, self._code)
 
 
-def _plain(request: Any) -> CommitRequest:
+def _plain(request: OffsetCommitRequest) -> CommitRequest:
     """A request of an older version in the shape of the hand-made reader."""
     return CommitRequest(
         request.group_id,
@@ -75,7 +74,7 @@ def _plain(request: Any) -> CommitRequest:
     )
 
 
-def _partition(one: Any) -> PartitionCommit:
+def _partition(one: OffsetCommitRequestPartition) -> PartitionCommit:
     return one.partition_index, one.committed_offset, one.committed_leader_epoch, one.committed_metadata
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.requests import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
 from ottla.api.slices import encoded, encoded_or_refused, paced, until_committed
 from ottla.errors import Code, KafkaError
 from ottla.group.offsets.committed import GroupOffsets, ShardOffsets
@@ -18,11 +19,12 @@ from ottla.wire.writer import EncodedArray
 NOTHING = GroupOffsets()
 SEVERAL_GROUPS_SINCE = 8
 
+Asked = OffsetFetchRequest | OffsetFetchRequestGroup
 Offsets = Iterable[tuple[int, CommittedOffset | None]]
 
 
 @api(key=9, versions=(1, 9), elements_max=MANY_ELEMENTS_MAX)
-async def offset_fetch(request: Any, call: Call) -> Answer:
+async def offset_fetch(request: OffsetFetchRequest, call: Call) -> Answer:
     """In slices, however small the request: a group may have very many offsets."""
     if call.version >= SEVERAL_GROUPS_SINCE:
         return await _several(request, call)
@@ -31,14 +33,14 @@ async def offset_fetch(request: Any, call: Call) -> Answer:
         return call.reply(topics=await _topics(request, call, ("topics",), stable=stable), error_code=Code.none)
     except KafkaError as error:
         call.forget_made()
-        topics = [_refused(topic, error.code) for topic in request.topics] if call.version < 2 else []
+        topics = [_refused(topic, error.code) for topic in request.topics or ()] if call.version < 2 else []
         return call.reply(topics=topics, error_code=error.code)
 
 
-async def _several(request: Any, call: Call) -> Answer:
+async def _several(request: OffsetFetchRequest, call: Call) -> Answer:
     path = ("groups",)
 
-    async def line(asked: Any) -> dict[str, Any]:
+    async def line(asked: OffsetFetchRequestGroup) -> dict[str, Any]:
         topics = await _topics(asked, call, (*path, "topics"), stable=request.require_stable)
         return {"group_id": asked.group_id, "topics": topics, "error_code": Code.none}
 
@@ -47,18 +49,18 @@ async def _several(request: Any, call: Call) -> Answer:
     )
 
 
-def _key(asked: Any) -> Hashable:
+def _key(asked: OffsetFetchRequestGroup) -> Hashable:
     """What makes two lines the same, where all topics are asked for."""
     if asked.topics is not None:
         return id(asked)
     return asked.group_id, getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1)
 
 
-def _refused_group(asked: Any, error: KafkaError) -> dict[str, Any]:
+def _refused_group(asked: OffsetFetchRequestGroup, error: KafkaError) -> dict[str, Any]:
     return {"group_id": asked.group_id, "topics": [], "error_code": error.code}
 
 
-async def _topics(asked: Any, call: Call, path: tuple[str, ...], *, stable: bool) -> EncodedArray:
+async def _topics(asked: Asked, call: Call, path: tuple[str, ...], *, stable: bool) -> EncodedArray:
     """Read, and hand it out when it is committed: what was read may be newer than that.
 
     `stable`: an offset that an undecided transaction may replace is refused (KIP-447).
@@ -81,11 +83,11 @@ async def _topics(asked: Any, call: Call, path: tuple[str, ...], *, stable: bool
     return lines
 
 
-def _wanted(asked: Any, offsets: GroupOffsets) -> Iterable[tuple[str, Offsets]]:
+def _wanted(asked: Asked, offsets: GroupOffsets) -> Iterable[tuple[str, Offsets]]:
     """The lists are copies: others commit between two slices."""
     if asked.topics is None:
-        for topic, partitions in list(offsets.by_topic.items()):
-            yield topic, list(partitions.items())
+        for name, partitions in list(offsets.by_topic.items()):
+            yield name, list(partitions.items())
     else:
         for topic in asked.topics:
             yield topic.name, ((index, offsets.get(topic.name, index)) for index in topic.partition_indexes)
@@ -110,5 +112,5 @@ def _partition(index: int, committed: CommittedOffset | None, code: Code = Code.
     }
 
 
-def _refused(topic: Any, code: Code) -> dict[str, Any]:
+def _refused(topic: OffsetFetchRequestTopic, code: Code) -> dict[str, Any]:
     return {"name": topic.name, "partitions": [_partition(index, None, code) for index in topic.partition_indexes]}

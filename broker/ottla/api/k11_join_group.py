@@ -4,10 +4,9 @@ v1 rebalance timeout · v4 a new member is given an id first (KIP-394) · v5 sta
 protocol type · v8 reason (KIP-800) · v9 a returning leader may skip the assignment (KIP-814).
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MOST_BYTES_MAX, api
+from ottla.api.requests import JoinGroupRequest
 from ottla.errors import KafkaError
 from ottla.group.classic.member import REASON_CHARACTERS_MAX, Join, Joined
 
@@ -15,7 +14,7 @@ NULL_PROTOCOL_SINCE = 7
 
 
 @api(key=11, versions=(0, 9), bytes_max=MOST_BYTES_MAX)
-async def join_group(request: Any, call: Call) -> Answer:
+async def join_group(request: JoinGroupRequest, call: Call) -> Answer:
     try:
         joined = await call.node.groups.join(request.group_id, _request(request, call))
     except KafkaError as error:
@@ -23,7 +22,7 @@ async def join_group(request: Any, call: Call) -> Answer:
     return _reply(joined, call)
 
 
-def _request(request: Any, call: Call) -> Join:
+def _request(request: JoinGroupRequest, call: Call) -> Join:
     rebalance_ms = request.session_timeout if request.rebalance_timeout < 0 else request.rebalance_timeout
     return Join(
         member_id=request.member_id,

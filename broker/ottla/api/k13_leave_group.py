@@ -7,6 +7,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import LeaveGroupRequest
 from ottla.errors import Code
 from ottla.group.classic.member import REASON_CHARACTERS_MAX, Leave
 
@@ -14,7 +15,7 @@ SEVERAL_SINCE = 3
 
 
 @api(key=13, versions=(0, 5))
-async def leave_group(request: Any, call: Call) -> Answer:
+async def leave_group(request: LeaveGroupRequest, call: Call) -> Answer:
     left = await call.node.groups.leave(request.group_id, _members(request, call))
     code = left.code
     if call.version < SEVERAL_SINCE and left.members:
@@ -22,7 +23,7 @@ async def leave_group(request: Any, call: Call) -> Answer:
     return call.reply(error_code=code, members=[_line(one, result) for one, result in left.members])
 
 
-def _members(request: Any, call: Call) -> list[Leave]:
+def _members(request: LeaveGroupRequest, call: Call) -> list[Leave]:
     if call.version < SEVERAL_SINCE:
         return [Leave(request.member_id)]
     return [Leave(one.member_id, one.group_instance_id, _short(one.reason)) for one in request.members]

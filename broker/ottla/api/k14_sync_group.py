@@ -3,10 +3,9 @@
 v3 static members (KIP-345) · v4 flexible · v5 protocol type and name (KIP-559).
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MOST_BYTES_MAX, api
+from ottla.api.requests import SyncGroupRequest
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.member import Sync
 
@@ -14,7 +13,7 @@ PROTOCOL_SINCE = 5
 
 
 @api(key=14, versions=(0, 5), bytes_max=MOST_BYTES_MAX)
-async def sync_group(request: Any, call: Call) -> Answer:
+async def sync_group(request: SyncGroupRequest, call: Call) -> Answer:
     if call.version >= PROTOCOL_SINCE and not (request.protocol_type and request.protocol_name):
         raise KafkaError(Code.inconsistent_group_protocol)
     synced = await call.node.groups.sync(request.group_id, _request(request))
@@ -26,7 +25,7 @@ async def sync_group(request: Any, call: Call) -> Answer:
     )
 
 
-def _request(request: Any) -> Sync:
+def _request(request: SyncGroupRequest) -> Sync:
     return Sync(
         member_id=request.member_id,
         instance_id=request.group_instance_id,

@@ -4,10 +4,9 @@ v2 leader epochs (KIP-320) · v3 flexible, member and generation (KIP-447) · v4
 transaction need not be announced before (KIP-890).
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_BYTES_MAX, api
+from ottla.api.requests import TxnOffsetCommitRequest
 from ottla.errors import Code, KafkaError
 from ottla.group.committing import TransactionalCommit, commit_in_transaction
 from ottla.group.offsets.pending import Pending
@@ -25,7 +24,7 @@ ANSWERS = {
 
 
 @api(key=28, versions=(0, 5), bytes_max=MANY_BYTES_MAX)
-async def txn_offset_commit(request: Any, call: Call) -> Answer:
+async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> Answer:
     entries, own = _sorted_out(request, call)
     code = Code.none
     if entries:
@@ -50,7 +49,7 @@ async def txn_offset_commit(request: Any, call: Call) -> Answer:
     )
 
 
-def _sorted_out(request: Any, call: Call) -> tuple[list[Pending], dict[tuple[str, int], Code]]:
+def _sorted_out(request: TxnOffsetCommitRequest, call: Call) -> tuple[list[Pending], dict[tuple[str, int], Code]]:
     """What can be committed, and what is wrong with the rest."""
     now_ms = call.node.system.clock.wall_ms()
     metadata_max = call.node.settings.broker("offset.metadata.max.bytes")
@@ -69,7 +68,7 @@ def _sorted_out(request: Any, call: Call) -> tuple[list[Pending], dict[tuple[str
     return entries, refused
 
 
-async def _commit(request: Any, entries: list[Pending], call: Call) -> None:
+async def _commit(request: TxnOffsetCommitRequest, entries: list[Pending], call: Call) -> None:
     """The transaction first, then the member, as in Kafka.
 
     A stale member's request has begun its transaction by then, or was refused because the one before has not ended;
@@ -89,7 +88,7 @@ async def _commit(request: Any, entries: list[Pending], call: Call) -> None:
     await commit_in_transaction(shard, commit, call.version, ticket)
 
 
-async def _verified(shard: Shard, request: Any, call: Call) -> Ticket | None:
+async def _verified(shard: Shard, request: TxnOffsetCommitRequest, call: Call) -> Ticket | None:
     """The coordinator's word that this partition of the offsets topic is in the transaction."""
     partition, adds = shard.partition, call.version >= ADDS_SINCE
     producers = partition.log.producers

@@ -1,14 +1,13 @@
 """DeleteGroups: empty groups go, with their offsets or the states of what they share. v2 flexible."""
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import DeleteGroupsRequest
 from ottla.errors import Code, KafkaError
 
 
 @api(key=42, versions=(0, 2))
-async def delete_groups(request: Any, call: Call) -> Answer:
+async def delete_groups(request: DeleteGroupsRequest, call: Call) -> Answer:
     names = dict.fromkeys(request.groups_names)
     return call.reply(results=[{"group_id": name, "error_code": await _delete(name, call)} for name in names])
 

@@ -3,17 +3,16 @@
 v1 regular expressions; members choose their own ids (KIP-1082).
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import ConsumerGroupHeartbeatRequest
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.heartbeat import Heartbeat
 from ottla.group.heartbeats.entries import by_topic, partitions_of
 
 
 @api(key=68, versions=(0, 1), pipelined=True)
-async def consumer_group_heartbeat(request: Any, call: Call) -> Answer:
+async def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Answer:
     check_served(call)
     answer = await call.node.groups.consumer_heartbeat(_request(request, call))
     return call.reply(
@@ -32,7 +31,7 @@ def check_served(call: Call) -> None:
         raise KafkaError(Code.unsupported_version, "group.version 1 is not finalized: kafka-features upgrade")
 
 
-def _request(request: Any, call: Call) -> Heartbeat:
+def _request(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:
     return Heartbeat(
         version=call.version,
         group_id=request.group_id,

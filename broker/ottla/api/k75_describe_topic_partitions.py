@@ -6,6 +6,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on, partition_line
 from ottla.api.registry import api
+from ottla.api.requests import DescribeTopicPartitionsRequest
 from ottla.api.topic_making import is_legal_name
 from ottla.errors import Code
 from ottla.metadata.model.image import Image
@@ -14,7 +15,7 @@ from ottla.metadata.model.topic_names import INTERNAL_TOPICS
 
 
 @api(key=75, versions=(0, 0))
-def describe_topic_partitions(request: Any, call: Call) -> Answer:
+def describe_topic_partitions(request: DescribeTopicPartitionsRequest, call: Call) -> Answer:
     image = call.node.image
     names, first = _names(request, image), request.cursor.partition_index if request.cursor else 0
     left = min(request.response_partition_limit, call.node.config["max.request.partition.size.limit"])
@@ -36,7 +37,7 @@ def describe_topic_partitions(request: Any, call: Call) -> Answer:
     return call.reply(topics=topics, next_cursor=None)
 
 
-def _names(request: Any, image: Image) -> list[str]:
+def _names(request: DescribeTopicPartitionsRequest, image: Image) -> list[str]:
     names = sorted({topic.name for topic in request.topics} or image.topics)
     return names[bisect_left(names, request.cursor.topic_name) :] if request.cursor else names
 

@@ -3,10 +3,9 @@
 v0 was of a preview that Kafka 4.1 no longer speaks.
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import ShareGroupHeartbeatRequest
 from ottla.api.share_groups import check_shares_served
 from ottla.errors import Code
 from ottla.group.heartbeats.entries import by_topic
@@ -14,7 +13,7 @@ from ottla.group.share.heartbeat import ShareHeartbeat
 
 
 @api(key=76, versions=(1, 1))
-async def share_group_heartbeat(request: Any, call: Call) -> Answer:
+async def share_group_heartbeat(request: ShareGroupHeartbeatRequest, call: Call) -> Answer:
     check_shares_served(call)
     answer = await call.node.groups.share_heartbeat(_request(request, call))
     return call.reply(
@@ -26,7 +25,7 @@ async def share_group_heartbeat(request: Any, call: Call) -> Answer:
     )
 
 
-def _request(request: Any, call: Call) -> ShareHeartbeat:
+def _request(request: ShareGroupHeartbeatRequest, call: Call) -> ShareHeartbeat:
     return ShareHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,

@@ -10,7 +10,7 @@ from ottla.errors import Code, KafkaError
 from ottla.share.core.acknowledging import Acknowledgement
 from ottla.share.core.sessions import ShareSession, Wanted
 
-__all__ = ["Acknowledging", "acknowledge", "by_topic", "endpoints", "given", "leader_of", "close_with_connection"]
+__all__ = ["Acknowledging", "acknowledge", "by_topic", "close_with_connection", "endpoints", "given", "leader_of"]
 
 NO_TOPIC = bytes(16)
 Outcome = KafkaError | None

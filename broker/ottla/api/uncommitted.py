@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
+from ottla.api.requests import ProduceRequest
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
 from ottla.storage.core.verification import Ticket
@@ -29,7 +29,7 @@ class Uncommitted(Deferred):
 
     __slots__ = ("_is_gathering", "_timer", "_waiting", "call", "request", "topics")
 
-    def __init__(self, request: Any, call: Call) -> None:
+    def __init__(self, request: ProduceRequest, call: Call) -> None:
         super().__init__()
         self.request = request
         self.call = call

@@ -45,7 +45,7 @@ class Asking:
 
     @contextmanager
     def unanswered_if_it_fails(self, broker_id: int) -> Iterator[None]:
-        """Who asks tries again after Unreachable. Any other fault counts as that: nobody may be left waiting for ever."""
+        """Who asks tries again after Unreachable. Any other fault counts as that: nobody may wait for ever."""
         try:
             yield
         except Unreachable:

@@ -79,7 +79,7 @@ class Coordinator(ABC, Generic[Kept]):
         return list(self._shards.values())
 
     def shard_of(self, key: str) -> Kept:
-        """The shard that keeps this group or transactional id. KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
+        """What keeps this group or transactional id. KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
         return self._shard_of(key)
 
     def _shard_of(self, key: str) -> Kept:

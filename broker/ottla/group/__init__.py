@@ -1,6 +1,6 @@
 """Groups and their offsets: pure automata, and the shards that let them live in `__consumer_offsets`.
 
-    coordinator      every request of the API; this broker's shards (`coordination` has what coordinators have in common)
+    coordinator      every request of the API; this broker's shards (in common with others: `coordination`)
     shard            the groups and offsets of one partition of the offsets topic, as long as this broker leads it
     committing       offsets on their way into the log, also those of transactions
     persisting       reconciles the states of share-partitions, through the persister of `ottla.share`

@@ -56,7 +56,7 @@ class StateKeeper:
     # after heartbeats, and from time to time
 
     def reconcile(self, shard: Shard, group: ShareGroup) -> None:
-        """Begin states that its members lack, delete those of no use. Nothing while that is going on, or nothing changed."""
+        """Begin states that members lack, delete unused ones. Nothing while that is going on, or nothing changed."""
         reconciled = self._reconciled.get(group)
         if (reconciled is not None and reconciled.is_current(self._image(), group)) or self._turn(group).locked():
             return
@@ -120,7 +120,9 @@ class StateKeeper:
         async with self._turn(group):
             self._check_empty(shard, group)
             states = group.log.states
-            await self._delete_states(shard, group, frozenset({*states.initializing, *states.initialized, *states.deleting}))
+            await self._delete_states(
+                shard, group, frozenset({*states.initializing, *states.initialized, *states.deleting})
+            )
             self._check_empty(shard, group)  # somebody may have come meanwhile
             await shard.until_committed(shard.delete_group(group))
 

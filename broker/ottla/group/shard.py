@@ -140,7 +140,7 @@ class Shard(CoordinatorShard):
     # writing
 
     def apply(self, records: Sequence[Record]) -> int:
-        """Append all of them or none (KafkaError), and put them in force here as loading would; the offset to wait for."""
+        """Append all or none (KafkaError), and put them in force here as loading would; the offset to wait for."""
         last_offset = self._runner.append(records)
         self.replayed_offset = last_offset
         for key, value in records:
@@ -316,7 +316,7 @@ class Shard(CoordinatorShard):
         return True
 
     async def delete_unchanged(self, found: Sequence[Found]) -> None:
-        """As `offsets.of_topics` found them, but for those committed since: a new topic may have the name of one deleted."""
+        """As `offsets.of_topics` found them, but not those committed since: a new topic may have the old name."""
         left = deque(found)
         while left and self.leads:
             self._runner.flush()

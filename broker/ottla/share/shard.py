@@ -160,7 +160,7 @@ class ShareShard(CoordinatorShard):
         return len(gone)
 
     async def snapshot_cold(self, *, now_ms: int, age_ms: int) -> int:
-        """New snapshots of what has not been written for so long, where the log has records that nobody needs; how many."""
+        """New snapshots of what was not written for so long, where the log has records that nobody needs; how many."""
         if self.partition.log.end_offset - self._oldest_needed() <= len(self.states):
             return 0
         cold = [key for key, kept in self.states.items() if now_ms - kept.written_ms >= age_ms]

@@ -13,8 +13,8 @@
 
 **State is what the log says.** A decision's record is appended first; if that is refused, nothing changes. Then it is
 in force here for whoever asks next, but nothing leaves this broker before the record is committed: answers wait for the
-last record of the transaction they depend on, and markers are sent when the decision to end (PrepareCommit, PrepareAbort)
-is committed. A broker that loses the partition forgets the shard; whoever leads next reads the log, finds transactions
+last record of their transaction, and markers are sent when the decision to end (PrepareCommit, PrepareAbort) is
+committed. A broker that loses the partition forgets the shard; whoever leads next reads the log, finds transactions
 that were being ended, and sends their markers again. A marker that comes twice does no harm.
 
 **Two flows.** Clients of the old flow add partitions themselves and keep their epoch; those of `transaction.version` 2

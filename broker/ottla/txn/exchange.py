@@ -16,7 +16,7 @@ AddPartitions = Callable[[Membership], Awaitable[list[Code]]]
 
 
 class Exchange:
-    """`write_here`: markers for partitions that this broker leads (`marking`). The coordinator comes by `coordinate`."""
+    """`write_here`: markers for partitions that this broker leads. Its coordinator comes by `coordinate`."""
 
     def __init__(self, asking: Asking, *, write_here: WriteMarkers) -> None:
         self._asking = asking

@@ -1,1 +1,1 @@
-"""What automata ask for (`effects`), which partition keeps a key (`partitioning`), how records begin (`records`). Pure."""
+"""What automata ask for, which partition of an internal topic keeps a key, and the frame of its records. Pure."""

@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from ottla.coordination.core.effects import Effects, Reply, Wake
 from ottla.errors import Code, KafkaError
 from ottla.group.classic import static
 from ottla.group.classic.member import Join, Joined, Member
 from ottla.group.classic.protocols import common
 from ottla.group.classic.rebalancing import Rebalancing
 from ottla.group.classic.states import State
-from ottla.coordination.core.effects import Effects, Reply, Wake
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["check", "join"]

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ottla.coordination.core.effects import Effects, Reply
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.member import Joined, Leave, Left, Member, Synced
 from ottla.group.classic.rebalancing import Rebalancing
 from ottla.group.classic.states import State
-from ottla.coordination.core.effects import Effects, Reply
 
 __all__ = ["leave", "pending_ended", "session_ended"]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ottla.coordination.core.effects import Effects, Reply, Wake
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.embedded_protocol import EmbeddedSubscription, read_subscription, version_of
 from ottla.group.classic.member import Join, Joined, Leave, Left, Sync, Synced
@@ -20,7 +21,6 @@ from ottla.group.consumer.membership import ConsumerMembership
 from ottla.group.consumer.records import Entry
 from ottla.group.consumer.state import known_instance, static_successor
 from ottla.group.heartbeats.group import Timer
-from ottla.coordination.core.effects import Effects, Reply, Wake
 from ottla.metadata.model.image import Image
 from ottla.wire.reader import Malformed
 
@@ -162,7 +162,9 @@ def _await_join(group: ConsumerMembership, member: Member, now: float) -> None:
     group.start_timer(Timer.JOIN, member.id, at)
 
 
-def heartbeat(group: ConsumerMembership, member_id: str, instance_id: str | None, generation: int, now: float) -> Effects:
+def heartbeat(
+    group: ConsumerMembership, member_id: str, instance_id: str | None, generation: int, now: float
+) -> Effects:
     member = _classic_member(group, member_id, instance_id)
     if generation != member.position.epoch:
         raise KafkaError(Code.illegal_generation)

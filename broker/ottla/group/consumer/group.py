@@ -1,7 +1,7 @@
 """A consumer group (KIP-848) as its shard sees it. Pure.
 
-Members of its own protocol are in `heartbeat`. Here are those that still use the classic protocol, and what happens when
-members go.
+Members of its own protocol are in `heartbeat`. Here are those that still use the classic protocol, and what happens
+when members go.
 """
 
 from collections.abc import Sequence

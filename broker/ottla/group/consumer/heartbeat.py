@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ottla.coordination.core.effects import Effects, Reply, Wake
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import ClassicGroup
 from ottla.group.consumer.advance import advance
@@ -23,7 +24,6 @@ from ottla.group.consumer.migration import check_upgrade, refused_joins, upgrade
 from ottla.group.consumer.records import CURRENT_ASSIGNMENT, Entry
 from ottla.group.consumer.state import NOTHING, known_instance, static_successor
 from ottla.group.contract.group import Group
-from ottla.coordination.core.effects import Effects, Reply, Wake
 from ottla.group.heartbeats.group import MOVING_HEARTBEAT_MS
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
@@ -272,15 +272,15 @@ def _static_member(group: ConsumerGroup, request: Heartbeat, instance_id: str) -
 
 def _check_epoch(position: Position, request: Heartbeat) -> None:
     """The epoch before is fine when an answer may have got lost, as long as the member holds nothing else."""
-    received, known = request.member_epoch, position.epoch
-    if received == known:
+    sent, known = request.member_epoch, position.epoch
+    if sent == known:
         return
-    lost_answer = received == position.previous_epoch and request.owned is not None and request.owned <= position.assigned
-    if received > known or not lost_answer:
-        size = "greater" if received > known else "smaller"
+    lost_answer = sent == position.previous_epoch and request.owned is not None and request.owned <= position.assigned
+    if sent > known or not lost_answer:
+        size = "greater" if sent > known else "smaller"
         raise KafkaError(
             Code.fenced_member_epoch,
-            f"The consumer group member has a {size} member epoch ({received}) than the one known by the group coordinator "
+            f"The consumer group member has a {size} member epoch ({sent}) than the one known by the group coordinator "
             f"({known}). The member must abandon all its partitions and rejoin.",
         )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ottla.coordination.core.effects import Effects, Record
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import ClassicGroup
 from ottla.group.consumer.member import Member, MemberState
@@ -23,7 +24,6 @@ from ottla.group.consumer.records import (
 )
 from ottla.group.consumer.state import GroupState, topics_of
 from ottla.group.consumer.topic_matching import TopicMatching
-from ottla.coordination.core.effects import Effects, Record
 from ottla.group.heartbeats.group import HeartbeatGroup, Timer
 from ottla.metadata.model.image import Image
 

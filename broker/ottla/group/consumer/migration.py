@@ -6,6 +6,7 @@ Up: a member of the consumer protocol comes into a group of classic consumers. D
 from collections.abc import Callable, Collection
 from typing import Any
 
+from ottla.coordination.core.effects import Effects, Record, Reply, Write
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.embedded_protocol import encode_assignment, read_assignment, read_subscription, version_of
 from ottla.group.classic.group import ClassicGroup
@@ -23,7 +24,6 @@ from ottla.group.consumer.records import (
     Entry,
     GroupEpoch,
 )
-from ottla.coordination.core.effects import Effects, Record, Reply, Write
 from ottla.metadata.model.image import Image
 from ottla.wire.reader import Malformed
 

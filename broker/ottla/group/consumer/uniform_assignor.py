@@ -1,8 +1,8 @@
 """The `uniform` assignor: even, then sticky, then near. Pure.
 
 When all subscribe to the same topics, each member's share is known beforehand: everyone keeps what fits into it, and
-what is left over goes to those below their quota, to one in the same rack where there is a choice. Otherwise partitions go
-to the least loaded subscriber, and then from the most to the least loaded until that helps no more.
+what is left over goes to those below their quota, to one in the same rack where there is a choice. Otherwise
+partitions go to the least loaded subscriber, and then from the most to the least loaded until that helps no more.
 """
 
 import heapq

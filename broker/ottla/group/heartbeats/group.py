@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from ottla.coordination.core.effects import Effects, Record, Reply, Wake, Write
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Member
 from ottla.group.consumer.state import GroupState
-from ottla.coordination.core.effects import Effects, Record, Reply, Wake, Write
 from ottla.group.heartbeats.entries import Entry
 from ottla.group.heartbeats.epochs import Seen
 from ottla.metadata.model.image import Image

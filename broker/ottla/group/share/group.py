@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from ottla.coordination.core.effects import Effects, Record, Reply, Write
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.member import Left
 from ottla.group.consumer.member import Member
-from ottla.coordination.core.effects import Effects, Record, Reply, Write
 from ottla.group.contract.records import record_type
 from ottla.group.heartbeats.entries import Entry
 from ottla.group.heartbeats.group import HeartbeatGroup, Then, replay_entry
