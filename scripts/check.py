@@ -10,6 +10,7 @@ CHECKS = {
     "mypy": ["mypy"],
     "layers": ["lint-imports", "--no-cache"],
     "protos": ["python", "scripts/generate_protos.py", "--check"],
+    "requests": ["python", "scripts/generate_requests.py", "--check"],
     "effects": ["python", "-m", "ottla.config.effects"],
     "CRDs": ["python", "scripts/generate_crds.py", "--check"],
     "CONFIG.md": ["python", "-m", "ottla.config.document", "--check"],

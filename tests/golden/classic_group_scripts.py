@@ -37,6 +37,9 @@ class Loaded:
     def new_classic_group(self, group_id: str) -> ClassicGroup:
         return ClassicGroup(group_id, self._stage.group.rules)
 
+    def put_group(self, group: ClassicGroup) -> None:
+        self.groups[group.group_id] = group
+
     def forget_group(self, group_id: str, kind: str) -> None:
         self.groups.pop(group_id, None)
 

@@ -193,7 +193,7 @@ MUTATIONS = (
     Mutation(
         "markers are sent before the decision is committed",
         "txn/shard.py",
-        "            if commit is not None:\n                await commit\n",
+        "            await self._runner.until_safe(self._written[transaction.id])\n",
         "            pass\n",
         TRANSACTIONS,
     ),
@@ -207,8 +207,8 @@ MUTATIONS = (
     Mutation(
         "a new coordinator forgets what was decided",
         "txn/shard.py",
-        "            if transaction.state in ENDING:\n                self._finish_soon(transaction)\n\n    def unload",
-        "            pass\n\n    def unload",
+        "                self._runner.perform(transaction.id, [Send(transaction)])\n",
+        "                pass\n",
         TRANSACTIONS,
     ),
     Mutation(
@@ -235,8 +235,8 @@ MUTATIONS = (
     Mutation(
         "aborted offsets come into force",
         "group/shard.py",
-        "        if not commit:\n            self.pending.abort(producer_id)\n",
-        "        if False:\n            self.pending.abort(producer_id)\n",
+        "        if not commit:\n            self.offsets.abort(producer_id)\n",
+        "        if False:\n            self.offsets.abort(producer_id)\n",
         TRANSACTIONS,
     ),
     Mutation(

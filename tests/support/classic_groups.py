@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from ottla.coordination.core.effects import Effects, Record, Reply, Wake, Write
 from ottla.errors import Code
 from ottla.group.classic.group import ClassicGroup, Rules
 from ottla.group.classic.member import Join, Joined, Leave, Left, Sync, Synced
-from ottla.group.contract.effects import Effects, Record, Reply, Wake, Write
 
 __all__ = ["Stage", "subscription"]
 
@@ -46,7 +46,7 @@ class Stage:
                 self.answers[effect.to] = effect.answer
             elif isinstance(effect, Wake):
                 self._wake = effect.at if self._wake is None else min(self._wake, effect.at)
-            else:
+            elif isinstance(effect, Write):
                 self.records += effect.records
                 self._waiting.append(effect)
         if self.commit:
@@ -55,7 +55,8 @@ class Stage:
     def written(self, code: Code = Code.none) -> None:
         waiting, self._waiting = self._waiting, []
         for write in waiting:
-            self.perform(write.then(code, self.now))
+            if write.then is not None:
+                self.perform(write.then(code, self.now))
 
     def at(self, time: float) -> None:
         """Let time pass, with all that is due on the way."""

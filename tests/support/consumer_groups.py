@@ -7,16 +7,16 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ottla.coordination.core.effects import Effects, Record, Reply, Wake, Write
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import ClassicGroup, Rules
-from ottla.group.consumer.group import ConsumerGroup, ConsumerRules, Terms
-from ottla.group.consumer.heartbeat import Heartbeat, HeartbeatAnswer, check, heartbeat
-from ottla.group.consumer.joining import group_for
+from ottla.group.consumer.group import ConsumerGroup
+from ottla.group.consumer.heartbeat import Heartbeat, HeartbeatAnswer, check, group_for, heartbeat
 from ottla.group.consumer.member import Partitions
+from ottla.group.consumer.membership import ConsumerRules, Terms
 from ottla.group.consumer.records import decode
-from ottla.group.consumer.regex_topics import TopicExpressions
 from ottla.group.consumer.state import GroupState
-from ottla.group.contract.effects import Effects, Record, Reply, Wake, Write
+from ottla.group.consumer.topic_matching import TopicExpressions
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState, Topic
 
@@ -92,7 +92,8 @@ class LittleShard:
                     effect.to.value = effect.answer
                 case Write():
                     code = self._append(effect)
-                    self.perform(group, effect.then(code, self.now))
+                    if effect.then is not None:
+                        self.perform(group, effect.then(code, self.now))
                 case Wake():
                     pass
 

@@ -62,14 +62,14 @@ class ShareNode:
     def set_group(self, key: str, value: str, group: str = GROUP) -> None:
         self.fleet.apply(config_record(resource_type=ResourceType.GROUP, resource_name=group, key=key, value=value))
 
-    async def ask(self, request: Any, farewells: dict[object, Callable[[], None]]) -> Any:
+    async def ask(self, request: Any, on_close: dict[object, Callable[[], None]]) -> Any:
         payload = encode_request(request)
         key, version = request.__api_key__, request.__version__
         _, header_size = entity_reader(type(request).__header_schema__)(payload, 0)
         api = load_all()[key]
         message, end = api.reader(version)(memoryview(payload), header_size)
         assert end == len(payload)
-        call = Call(cast(Any, self), api, version, 1, "test", "PLAINTEXT", "localhost", farewells)
+        call = Call(cast(Any, self), api, version, 1, "test", "PLAINTEXT", "localhost", on_close)
         answer = await cast(Awaitable[Any], api.handler(message, call))
         return decode_response(b"".join(map(bytes, answer))[4:], load_response_schema(key, version))
 
@@ -83,7 +83,7 @@ class ShareMember:
         self.group = group
         self.topic_id = node.image.topics[topic].id
         self.epoch = 0
-        self.farewells: dict[object, Callable[[], None]] = {}
+        self.on_close: dict[object, Callable[[], None]] = {}
 
     async def fetch(
         self,
@@ -116,7 +116,7 @@ class ShareMember:
             topics=(fetch_v1.FetchTopic(topic_id=topic_id, partitions=parts),) if parts else (),
             forgotten_topics_data=(fetch_v1.ForgottenTopic(topic_id=topic_id, partitions=forget),) if forget else (),
         )
-        return await self.node.ask(request, self.farewells)
+        return await self.node.ask(request, self.on_close)
 
     async def acknowledge(self, spans: Spans, *, index: int = 0, epoch: int | None = None) -> Any:
         part = acknowledge_v1.AcknowledgePartition(
@@ -128,11 +128,11 @@ class ShareMember:
             share_session_epoch=self._epoch(epoch),
             topics=(acknowledge_v1.AcknowledgeTopic(topic_id=self.topic_id, partitions=(part,)),),
         )
-        return await self.node.ask(request, self.farewells)
+        return await self.node.ask(request, self.on_close)
 
     def hang_up(self) -> None:
-        for farewell in self.farewells.values():
-            farewell()
+        for close in self.on_close.values():
+            close()
 
     def _epoch(self, given: int | None) -> int:
         if given is None:

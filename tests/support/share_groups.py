@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ottla.coordination.core.effects import Record
 from ottla.errors import KafkaError
 from ottla.group.consumer.member import Partitions
-from ottla.group.contract.effects import Record
 from ottla.group.heartbeats.entries import Entry
 from ottla.group.share.group import ShareGroup, ShareRules, ShareTerms
 from ottla.group.share.heartbeat import ShareHeartbeat, ShareHeartbeatAnswer, check, group_for, heartbeat

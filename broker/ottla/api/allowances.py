@@ -1,6 +1,6 @@
-"""What clients may use of this broker: quotas as the image has them, measured here, told and kept by pausing.
+"""What clients may use of this broker: quotas as the image has them, measured here, reported and kept by pausing.
 
-Without any quota this costs a request one look at `any_for_clients`.
+Without any quota this costs a request one test of `any_for_clients`.
 """
 
 from collections.abc import Callable
@@ -87,14 +87,14 @@ class Allowances:
         self._rates: dict[tuple[str, tuple[str, str]], SampledRate] = {}
         self._buckets: dict[tuple[str, str], TokenBucket] = {}
         self._known: dict[tuple[str, str], Allowance | None] = {}
-        self._look()
+        self._refresh()
 
     def image_moved(self, old: Image, new: Image, changes: Changes) -> None:
         if changes.client_quotas:
             self._quotas = new.client_quotas
-            self._look()
+            self._refresh()
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         self.any_for_clients = any(kind != IP for entity in self._quotas for kind, _ in entity)
         self._known.clear()
 

@@ -138,7 +138,6 @@ class Call:
         "client_id",
         "correlation_id",
         "counted_bytes",
-        "farewells",
         "host",
         "is_large",
         "is_under_way",
@@ -146,6 +145,7 @@ class Call:
         "listener",
         "made_bytes",
         "node",
+        "on_close",
         "request_bytes",
         "spent_s",
         "throttle_ms",
@@ -165,7 +165,7 @@ class Call:
         client_id: str | None,
         listener: str,
         host: str,
-        farewells: "dict[object, Callable[[], None]] | None" = None,
+        on_close: "dict[object, Callable[[], None]] | None" = None,
     ) -> None:
         self.node = node
         self.api = api
@@ -174,8 +174,8 @@ class Call:
         self.client_id = client_id
         self.listener = listener
         self.host = host
-        self.farewells = farewells
-        """What is to be done when the client's connection ends; None where there is no connection."""
+        self.on_close = on_close
+        """Called when the client's connection ends; None where there is no connection."""
         self.allowance: Allowance | None = None
         self.throttle_ms = 0
         self.is_large = False
@@ -212,7 +212,7 @@ class Call:
         return self.frame(parts)
 
     def settle(self, throttle_ms: int = 0) -> int:
-        """The throttle time to tell: the longer of what a quota of the API's own asks for, and the request quota."""
+        """The throttle time for the answer: the longer of what the API's own quota and the request quota ask for."""
         request = self.allowance.request if self.allowance is not None else None
         if request is not None:
             throttle_ms = max(throttle_ms, request.charge(self.spent_s() * 100.0))

@@ -64,5 +64,5 @@ class PartitionCache:
 
 
 def layout(version: int) -> int:
-    """The first version whose partitions look like this version's."""
+    """The first version whose partitions are the same as this version's."""
     return next(first for first in (9, 7, 5, 0) if version >= first)

@@ -27,7 +27,7 @@ Key = tuple[str | bytes, int]
 
 @dataclass(slots=True, eq=False)
 class Wanted:
-    """What a consumer wants of one partition, and what it was last told about it."""
+    """What a consumer wants of one partition, and what the last answer said about it."""
 
     topic: str | bytes
     index: int
@@ -35,9 +35,9 @@ class Wanted:
     size_bytes_max: int
     leader_epoch: int = -1
     last_fetched_epoch: int = -1
-    told_watermark: int = -1
-    told_start: int = -1
-    told_error: bool = False
+    sent_watermark: int = -1
+    sent_start: int = -1
+    sent_error: bool = False
 
     def update(self, newer: "Wanted") -> None:
         self.offset = newer.offset
@@ -55,7 +55,7 @@ class Session:
     wanted: dict[Key, Wanted] = field(default_factory=dict)
     used_at: float = 0.0
     incremental: bool = False
-    """True once the first, full answer is out: from then on only changes are told."""
+    """True once the first, full answer is out: from then on only changes are sent."""
 
     def change(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
         for key in forgotten:
@@ -108,7 +108,7 @@ class FetchSessions:
         return session
 
     def _new(self, session_id: int, wanted: Iterable[Wanted], uses_ids: bool, now: float) -> Session:
-        """One that wants nothing, or more than there is room for, is not kept."""
+        """One that wants nothing, or more than fits, is not kept."""
         session = Session(session_id, uses_ids, used_at=now)
         session.wanted = {(w.topic, w.index): w for w in wanted}
         if session.id and session.wanted and self._partitions + len(session.wanted) <= PARTITIONS_MAX:

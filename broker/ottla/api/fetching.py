@@ -35,7 +35,7 @@ class Reading:
     answers: list[tuple[Wanted, Fetched]] = field(default_factory=list)
     size_bytes: int = 0
     is_final: bool = False
-    """An error, a divergence or a nearer replica: the client should hear of it at once."""
+    """An error, a divergence or a nearer replica: the client should get it at once."""
     cold: bool = False
     """Some of it is not in memory: read again with `read_cold`."""
 
@@ -175,13 +175,13 @@ class Plan:
         return (epoch, end) if epoch < wanted.last_fetched_epoch or end < wanted.offset else None
 
     def _span(self, partition: Partition, wanted: Wanted, reading: Reading) -> Span | None:
-        """What to read, or None when there is nothing new or no room."""
+        """What to read, or None when there is nothing new or no bytes are left."""
         end = partition.last_stable_offset if self._read_committed else partition.high_watermark
-        room = min(wanted.size_bytes_max, self._size_bytes_max - reading.size_bytes)
+        bytes_left = min(wanted.size_bytes_max, self._size_bytes_max - reading.size_bytes)
         first = reading.size_bytes == 0
-        if wanted.offset >= end or (room <= 0 and not first):
+        if wanted.offset >= end or (bytes_left <= 0 and not first):
             return None
-        return {"start": wanted.offset, "end": end, "size_bytes_max": max(room, 0), "whole_first": first}
+        return {"start": wanted.offset, "end": end, "size_bytes_max": max(bytes_left, 0), "whole_first": first}
 
     def _failure(self, wanted: Wanted, error: KafkaError) -> Fetched:
         leader = None
@@ -193,7 +193,7 @@ class Plan:
 class DelayedFetch(Deferred):
     """The long poll: reads again when the partitions have grown by enough bytes together, or one changed its role.
 
-    Made before the first look at the log could go stale: no append between the look and the waiting is missed.
+    Made before the log is read for the first time: no append between that and the waiting is missed.
     """
 
     def __init__(self, plan: Plan, answer: Callable[[Reading], Answer], *, size_bytes_min: int, wait_ms: int) -> None:
@@ -203,17 +203,17 @@ class DelayedFetch(Deferred):
         self._reading = Reading()
         self._size_bytes_min = size_bytes_min
         self._missing_bytes = size_bytes_min - plan.last_size_bytes
-        self._looking = False
-        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._look, True)
+        self._is_checking = False
+        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._check, True)
         self._partitions = plan.partitions
         for partition in self._partitions:
             partition.watch(self)
 
     def moved(self, partition: Partition, appended_bytes: int) -> None:
         self._missing_bytes -= appended_bytes
-        if (self._missing_bytes <= 0 or self._plan.saw_undecided) and not self._looking:
-            self._looking = True
-            asyncio.get_running_loop().call_soon(self._look, False)
+        if (self._missing_bytes <= 0 or self._plan.saw_undecided) and not self._is_checking:
+            self._is_checking = True
+            asyncio.get_running_loop().call_soon(self._check, False)
 
     def make(self) -> Answer:
         return self._answer(self._reading)
@@ -223,8 +223,8 @@ class DelayedFetch(Deferred):
         for partition in self._partitions:
             partition.unwatch(self)
 
-    def _look(self, time_is_up: bool) -> None:
-        self._looking = False
+    def _check(self, time_is_up: bool) -> None:
+        self._is_checking = False
         if self.is_over:
             return
         self._reading = reading = self._plan.read()

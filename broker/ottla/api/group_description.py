@@ -31,7 +31,7 @@ async def described_groups(
     check: Callable[[str], None],
     call: Call,
 ) -> EncodedArray:
-    """The lines of the answer, each told when it is committed. In slices: a group may have very many members."""
+    """The lines of the answer, each given when it is committed. In slices: a group may have very many members."""
 
     async def line(group_id: str) -> dict[str, Any]:
         check(group_id)
@@ -47,7 +47,7 @@ async def described_groups(
 async def described_members(
     members: Collection[Each], describe: Callable[[Each], dict[str, Any]], call: Call
 ) -> EncodedArray | list[dict[str, Any]]:
-    """Those of a group of common size are of one moment; many are told in slices."""
+    """Those of a group of common size are of one moment; many are described in slices."""
     if len(members) <= MEMBERS_AT_ONCE_MAX:
         return [describe(one) for one in members]
     return await encoded(call, ("groups", "members"), (describe(one) async for one in paced(list(members), call)))

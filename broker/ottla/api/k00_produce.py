@@ -6,10 +6,10 @@ leader (KIP-951) · v11 TRANSACTION_ABORTABLE · v12 transactions without AddPar
 """
 
 from collections.abc import Awaitable
-from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.registry import MANY_ELEMENTS_MAX, UNLIMITED, api
+from ottla.api.requests import ProducePartitionProduceData, ProduceRequest, ProduceTopicProduceData
 from ottla.api.slices import sliced
 from ottla.api.uncommitted import ACKS_ALL, Uncommitted, refuse
 from ottla.errors import Code, KafkaError
@@ -35,7 +35,7 @@ ADMIN_CLIENT = "__admin_client"  # by this client id Kafka knows tools that may 
     bytes_max=UNLIMITED,
     inline_max=INLINE_MAX,
 )
-def produce(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
+def produce(request: ProduceRequest, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
     if call.is_large:
         return _produce_in_slices(request, call)
     uncommitted = Uncommitted(request, call)
@@ -45,7 +45,7 @@ def produce(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] |
     return uncommitted.make() if uncommitted.is_complete() else uncommitted
 
 
-async def _produce_in_slices(request: Any, call: Call) -> Answer | Deferred:
+async def _produce_in_slices(request: ProduceRequest, call: Call) -> Answer | Deferred:
     """Very many batches: others are served in between. No later request of this connection overtakes them."""
     uncommitted = Uncommitted(request, call)
     with uncommitted.gathering():
@@ -55,11 +55,11 @@ async def _produce_in_slices(request: Any, call: Call) -> Answer | Deferred:
     return uncommitted.make() if uncommitted.is_complete() else uncommitted
 
 
-def _name(topic: Any, call: Call) -> str | bytes:
+def _name(topic: ProduceTopicProduceData, call: Call) -> str | bytes:
     return topic.topic_id or bytes(16) if call.version >= 13 else topic.name
 
 
-def _outcome(name: str | bytes, data: Any, uncommitted: Uncommitted) -> Outcome:
+def _outcome(name: str | bytes, data: ProducePartitionProduceData, uncommitted: Uncommitted) -> Outcome:
     """Append now if that is possible; otherwise leave something to wait for."""
     outcome = Outcome(data.index)
     call = uncommitted.call
@@ -93,7 +93,7 @@ def _internal(topic: str) -> KafkaError:
     return KafkaError(Code.invalid_topic_exception, f"Cannot append to internal topic {topic}: the broker writes it")
 
 
-def _must_verify(partition: Partition, batch: Batch, request: Any) -> bool:
+def _must_verify(partition: Partition, batch: Batch, request: ProduceRequest) -> bool:
     """Whether the coordinator must be asked first; later batches wait for those that do."""
     if not request.transactional_id:
         raise KafkaError(Code.transactional_id_authorization_failed, "Transactional records need a transactional id")
@@ -127,10 +127,11 @@ def _append_verified(partition: Partition, batch: Batch, outcome: Outcome, uncom
     partition.lines.verifying.join(batch.producer_id, append)
 
 
-async def _ask_coordinator(partition: Partition, batch: Batch, request: Any, call: Call) -> None:
+async def _ask_coordinator(partition: Partition, batch: Batch, request: ProduceRequest, call: Call) -> None:
     adds = call.version >= ADDS_SINCE
     if not adds and not call.node.settings.broker("transaction.partition.verification.enable"):
         return
+    assert request.transactional_id is not None  # as _must_verify has checked
     await call.node.verifier.vouch(
         Asked(request.transactional_id, batch.producer_id, batch.producer_epoch, adds),
         (partition.topic, partition.index),

@@ -7,12 +7,12 @@ v12 flexible, diverging epoch (KIP-595) · v13 topic ids (KIP-516) · v15 replic
 
 from collections.abc import Awaitable
 from functools import partial
-from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.fetch_sessions import FINAL_EPOCH, Session, Wanted
 from ottla.api.fetching import DelayedFetch, DelayedLargeFetch, Plan, Reading
 from ottla.api.registry import api
+from ottla.api.requests import FetchPartition, FetchRequest, FetchTopic
 from ottla.api.slices import Turn, sliced
 from ottla.errors import Code, KafkaError
 from ottla.replica.nearest import RACK_AWARE
@@ -26,7 +26,7 @@ Topics = dict[str | bytes, list[Fetched]]
 
 
 @api(key=1, versions=(4, 18), elements_max=None)
-def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
+def fetch(request: FetchRequest, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
     if call.is_large:
         return _fetch_large(request, call)
     wanted = [_wanted(topic, part, call) for topic in request.topics for part in topic.partitions]
@@ -47,7 +47,7 @@ def fetch(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | D
     )
 
 
-async def _fetch_large(request: Any, call: Call) -> Answer | Deferred:
+async def _fetch_large(request: FetchRequest, call: Call) -> Answer | Deferred:
     named = ((topic, part) for topic in request.topics for part in topic.partitions)
     wanted = [_wanted(topic, part, call) async for topic, part in sliced(named, call.node.pace)]
     try:
@@ -57,7 +57,7 @@ async def _fetch_large(request: Any, call: Call) -> Answer | Deferred:
     return await _fetch_in_slices(session, request, call)
 
 
-async def _fetch_in_slices(session: Session, request: Any, call: Call) -> Answer | Deferred:
+async def _fetch_in_slices(session: Session, request: FetchRequest, call: Call) -> Answer | Deferred:
     """Of more partitions than one turn of the loop bears, named by this request or by those before it."""
     plan = _plan(list(session.wanted.values()), request, call)
     async with call.turn or Turn(call.node.long_work):
@@ -78,7 +78,7 @@ def _no_session(error: KafkaError, call: Call) -> Answer:
     return call.frame(encode(call.version, error_code=error.code, session_id=0, topics=()))
 
 
-def _plan(wanted: list[Wanted], request: Any, call: Call) -> Plan:
+def _plan(wanted: list[Wanted], request: FetchRequest, call: Call) -> Plan:
     return Plan(
         wanted=wanted,
         size_bytes_max=_size_bytes_max(request, call),
@@ -90,21 +90,21 @@ def _plan(wanted: list[Wanted], request: Any, call: Call) -> Plan:
     )
 
 
-def _size_bytes_max(request: Any, call: Call) -> int:
+def _size_bytes_max(request: FetchRequest, call: Call) -> int:
     """Not more at once than a quota could bear; otherwise it could never be answered."""
     size: int = min(request.max_bytes, call.node.config["fetch.max.bytes"])
     meter = call.allowance.fetch if call.allowance is not None else None
     return size if meter is None else min(size, max(meter.window_bytes, 1))
 
 
-def _rack(request: Any, call: Call) -> str:
-    """The client's, if this broker is told to care."""
+def _rack(request: FetchRequest, call: Call) -> str:
+    """The client's, if this broker is configured to care."""
     selector: str | None = call.node.config["replica.selector.class"]
     wanted: str = request.rack_id or ""
     return wanted if selector is not None and selector.rpartition(".")[2] == RACK_AWARE else ""
 
 
-def _session(request: Any, wanted: list[Wanted], call: Call) -> Session:
+def _session(request: FetchRequest, wanted: list[Wanted], call: Call) -> Session:
     return call.node.fetch_sessions.begin(
         session_id=request.session_id if call.version >= 7 else 0,
         epoch=request.session_epoch if call.version >= 7 else FINAL_EPOCH,
@@ -123,7 +123,7 @@ def _uses_ids(call: Call) -> bool:
     return call.version >= 13
 
 
-def _wanted(topic: Any, part: Any, call: Call) -> Wanted:
+def _wanted(topic: FetchTopic, part: FetchPartition, call: Call) -> Wanted:
     return Wanted(
         topic=topic.topic_id or bytes(16) if _uses_ids(call) else topic.topic,
         index=part.partition,
@@ -172,7 +172,7 @@ def _throttled(session: Session, reading: Reading, call: Call) -> Answer:
 def _add(topics: Topics, session: Session, wanted: Wanted, fetched: Fetched) -> None:
     if not session.incremental or _is_news(wanted, fetched):
         topics.setdefault(wanted.topic, []).append(fetched)
-        _note_told(session, wanted, fetched)
+        _note_sent(session, wanted, fetched)
 
 
 def _throttle_ms(reading: Reading, call: Call) -> int:
@@ -188,18 +188,18 @@ def _is_news(wanted: Wanted, fetched: Fetched) -> bool:
     return bool(
         len(fetched.records)
         or fetched.error_code
-        or wanted.told_error
+        or wanted.sent_error
         or fetched.diverging
         or fetched.preferred_read_replica >= 0
-        or fetched.high_watermark != wanted.told_watermark
-        or fetched.log_start_offset != wanted.told_start
+        or fetched.high_watermark != wanted.sent_watermark
+        or fetched.log_start_offset != wanted.sent_start
     )
 
 
-def _note_told(session: Session, wanted: Wanted, fetched: Fetched) -> None:
-    wanted.told_watermark = fetched.high_watermark
-    wanted.told_start = fetched.log_start_offset
-    wanted.told_error = bool(fetched.error_code)
+def _note_sent(session: Session, wanted: Wanted, fetched: Fetched) -> None:
+    wanted.sent_watermark = fetched.high_watermark
+    wanted.sent_start = fetched.log_start_offset
+    wanted.sent_error = bool(fetched.error_code)
     if fetched.records and session.id:
         key = (wanted.topic, wanted.index)
         if session.wanted.get(key) is wanted:  # to the end of the line, so that all partitions get their turn

@@ -5,11 +5,12 @@ v2 isolation level · v4 leader epochs (KIP-320) · v6 flexible · v7 max timest
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.api.call import Answer, Call
 from ottla.api.partition_results import at_once
 from ottla.api.registry import api
+from ottla.api.requests import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
 from ottla.storage.log.log import TimestampOffset
@@ -26,14 +27,14 @@ class Asked(NamedTuple):
     """Partitions of one topic, each of them once."""
 
     name: str
-    partitions: list[Any]
+    partitions: list[ListOffsetsPartition]
 
 
 @api(key=2, versions=(1, 10), elements_max=None)
-async def list_offsets(request: Any, call: Call) -> Answer:
+async def list_offsets(request: ListOffsetsRequest, call: Call) -> Answer:
     topics, twice = _each_once(request.topics)
 
-    async def answer(topic: str, part: Any) -> dict[str, int]:
+    async def answer(topic: str, part: ListOffsetsPartition) -> dict[str, int]:
         if (topic, part.partition_index) in twice:
             return _refused(part, Code.invalid_request)
         return await _answer(topic, part, request, call)
@@ -41,9 +42,9 @@ async def list_offsets(request: Any, call: Call) -> Answer:
     return call.reply(topics=await at_once(topics, answer, call))
 
 
-def _each_once(topics: Iterable[Any]) -> tuple[list[Asked], set[tuple[str, int]]]:
+def _each_once(topics: Iterable[ListOffsetsTopic]) -> tuple[list[Asked], set[tuple[str, int]]]:
     """As Kafka: a partition that is asked for more than once has one line in the answer, and is refused."""
-    asked: dict[str, dict[int, Any]] = {}
+    asked: dict[str, dict[int, ListOffsetsPartition]] = {}
     twice: set[tuple[str, int]] = set()
     for topic in topics:
         parts = asked.setdefault(topic.name, {})
@@ -53,16 +54,16 @@ def _each_once(topics: Iterable[Any]) -> tuple[list[Asked], set[tuple[str, int]]
     return [Asked(name, list(parts.values())) for name, parts in asked.items()], twice
 
 
-def _refused(part: Any, code: Code) -> dict[str, int]:
+def _refused(part: ListOffsetsPartition, code: Code) -> dict[str, int]:
     return {"partition_index": part.partition_index, "error_code": code, "timestamp": -1, "offset": -1}
 
 
-async def _answer(topic: str, part: Any, request: Any, call: Call) -> dict[str, int]:
+async def _answer(topic: str, part: ListOffsetsPartition, request: ListOffsetsRequest, call: Call) -> dict[str, int]:
     try:
         _check_timestamp(part.timestamp, call.version)
         partition = call.node.replicas.require(topic, part.partition_index)
         partition.require_leader(part.current_leader_epoch)
-        found = await _lookup(partition, part.timestamp, request, call)
+        found = await _search(partition, part.timestamp, request, call)
     except KafkaError as error:
         is_new_to_it = error.code is Code.offset_not_available and call.version < NOT_AVAILABLE_SINCE
         return _refused(part, Code.leader_not_available if is_new_to_it else error.code)
@@ -81,7 +82,7 @@ def _check_timestamp(timestamp: int, version: int) -> None:
         raise KafkaError(Code.unsupported_version, f"{timestamp} is no timestamp that ListOffsets v{version} knows")
 
 
-async def _lookup(partition: Partition, timestamp: int, request: Any, call: Call) -> TimestampOffset:
+async def _search(partition: Partition, timestamp: int, request: ListOffsetsRequest, call: Call) -> TimestampOffset:
     log = partition.log
     end = _readable_end(partition, request)
     if timestamp == LATEST:
@@ -101,8 +102,8 @@ async def _lookup(partition: Partition, timestamp: int, request: Any, call: Call
     return UNKNOWN
 
 
-def _require_settled(partition: Partition, request: Any) -> None:
-    """A new leader does not know yet what is committed: an end told now could go back (KIP-207)."""
+def _require_settled(partition: Partition, request: ListOffsetsRequest) -> None:
+    """A new leader does not know yet what is committed: an end answered now could go back (KIP-207)."""
     view = partition.view
     if request.replica_id == CONSUMER and view is not None and not view.is_settled:
         raise KafkaError(
@@ -112,7 +113,7 @@ def _require_settled(partition: Partition, request: Any) -> None:
         )
 
 
-def _readable_end(partition: Partition, request: Any) -> int:
+def _readable_end(partition: Partition, request: ListOffsetsRequest) -> int:
     if request.replica_id != CONSUMER:
         return partition.log.end_offset
     return partition.last_stable_offset if request.isolation_level == READ_COMMITTED else partition.high_watermark

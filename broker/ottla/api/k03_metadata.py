@@ -6,11 +6,11 @@ operations · v9 flexible · v10 topic ids · v12 topics by id · v13 top-level 
 
 import uuid
 from collections.abc import Awaitable
-from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on, controller_id
 from ottla.api.registry import api
+from ottla.api.requests import MetadataRequest, MetadataRequestTopic
 from ottla.api.slices import AnswerTooLarge, grow, paced
 from ottla.api.topic_making import auto_create, is_legal_name
 from ottla.errors import Code
@@ -25,7 +25,7 @@ NO_PARTITIONS = {True: b"\1", False: b"\0\0\0\0"}
 
 
 @api(key=3, versions=(0, 13), elements_max=None)
-def metadata(request: Any, call: Call) -> Answer | Awaitable[Answer]:
+def metadata(request: MetadataRequest, call: Call) -> Answer | Awaitable[Answer]:
     missing = _missing(request, call)
     if missing:
         return _create_and_answer(missing, request, call)
@@ -34,15 +34,15 @@ def metadata(request: Any, call: Call) -> Answer | Awaitable[Answer]:
     return _answer(request, call)
 
 
-def _wants_everything(request: Any, call: Call) -> bool:
+def _wants_everything(request: MetadataRequest, call: Call) -> bool:
     return request.topics is None or (call.version == 0 and not request.topics)
 
 
-def _topics_count(request: Any, call: Call) -> int:
-    return len(call.node.image.topics if _wants_everything(request, call) else request.topics)
+def _topics_count(request: MetadataRequest, call: Call) -> int:
+    return len(call.node.image.topics if _wants_everything(request, call) else request.topics or ())
 
 
-def _missing(request: Any, call: Call) -> list[str]:
+def _missing(request: MetadataRequest, call: Call) -> list[str]:
     """The named topics that do not exist and that this request may bring into being."""
     topics = call.node.image.topics
     if not request.topics or not (call.version < 4 or request.allow_auto_topic_creation):
@@ -53,30 +53,32 @@ def _missing(request: Any, call: Call) -> list[str]:
     return [name for name in names if name is not None and name not in topics and is_legal_name(name)]
 
 
-async def _create_and_answer(missing: list[str], request: Any, call: Call) -> Answer:
+async def _create_and_answer(missing: list[str], request: MetadataRequest, call: Call) -> Answer:
     await auto_create(missing, call)
     return await _answer_in_slices(request, call)
 
 
-def _answer(request: Any, call: Call) -> Answer:
+def _answer(request: MetadataRequest, call: Call) -> Answer:
     image = call.node.image
     if _wants_everything(request, call):
         topics = [_found(topic, image, call) for topic in image.topics.values()]
     else:
-        topics = [_asked(asked, image, call) for asked in request.topics]
+        topics = [_asked(asked, image, call) for asked in request.topics or ()]
     return _reply(topics, image, call)
 
 
-async def _answer_in_slices(request: Any, call: Call) -> Answer:
+async def _answer_in_slices(request: MetadataRequest, call: Call) -> Answer:
     image = call.node.image
     if _wants_everything(request, call):
         topics = [_counted(_found(topic, image, call), call) async for topic in paced(image.topics.values(), call)]
         return _reply(topics, image, call)
     try:
-        topics = [_counted(_asked(asked, image, call), call) async for asked in paced(request.topics, call)]
+        topics = [_counted(_asked(asked, image, call), call) async for asked in paced(request.topics or (), call)]
     except AnswerTooLarge as error:
         call.forget_made()
-        topics = [_absent(call, error.code, asked.name, asked.topic_id) async for asked in paced(request.topics, call)]
+        topics = [
+            _absent(call, error.code, asked.name, asked.topic_id) async for asked in paced(request.topics or (), call)
+        ]
     return _reply(topics, image, call)
 
 
@@ -91,7 +93,7 @@ def _reply(topics: list[bytes], image: Image, call: Call) -> Answer:
     return call.frame(response(call.version, head, topics, throttle_ms=throttle_ms))
 
 
-def _asked(asked: Any, image: Image, call: Call) -> bytes:
+def _asked(asked: MetadataRequestTopic, image: Image, call: Call) -> bytes:
     if asked.name is None:
         topic = image.topics_by_id.get(uuid.UUID(bytes=asked.topic_id or NO_ID))
         return _found(topic, image, call) if topic else _absent(call, Code.unknown_topic_id, None, asked.topic_id)

@@ -1,16 +1,14 @@
-"""OffsetCommit: where a group will go on reading.
+"""OffsetCommit: a group stores where it will go on reading.
 
 v2-4 time of retention · v5 without it (KIP-211) · v6 leader epochs (KIP-320) · v7 static members (KIP-345) · v8
 flexible · v9 member epochs of KIP-848.
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.registry import MANY_ELEMENTS_MAX, MOST_BYTES_MAX, api
+from ottla.api.requests import OffsetCommitRequest, OffsetCommitRequestPartition
+from ottla.coordination.core.records import Record
 from ottla.errors import Code, KafkaError
-from ottla.group.committing import Commit, check_commit
-from ottla.group.contract.effects import Record
 from ottla.group.offsets.records import INT32, NO_EXPIRY, CommittedOffset, offset_key_head, offset_value
 from ottla.wire.offset_commit import CommitRequest, PartitionCommit, encode, flexible_reader
 from ottla.wire.text_limits import is_too_long
@@ -32,20 +30,18 @@ Results = list[tuple[str, list[tuple[int, int]]]]
     elements_max=MANY_ELEMENTS_MAX,
     bytes_max=MOST_BYTES_MAX,
 )
-def offset_commit(request: Any, call: Call) -> Answer | Deferred:
+def offset_commit(request: OffsetCommitRequest, call: Call) -> Answer | Deferred:
     asked = request if isinstance(request, CommitRequest) else _plain(request)
     if is_too_long(asked.group_id):
         return _reply(call, _all_fine(asked), Code.invalid_group_id)
     entries, records, results = _sorted_out(asked, call)
     if not entries:
         return _reply(call, results, Code.none)
+    waiting = CommitAnswer(call, results)
     try:
-        shard = call.node.groups.shard_of(asked.group_id)
-        check_commit(shard, asked, call.version)
+        call.node.groups.commit(asked, call.version, entries, records, waiting.settle)
     except KafkaError as error:
         return _reply(call, results, error.code)
-    waiting = CommitAnswer(call, results)
-    Commit(shard, asked.group_id, entries, waiting.told).begin(records)
     return waiting
 
 
@@ -58,7 +54,7 @@ class CommitAnswer(Deferred):
         self._results = results
         self._code = Code.none
 
-    def told(self, code: Code) -> None:
+    def settle(self, code: Code) -> None:
         self._code = code
         self.finish()
 
@@ -66,7 +62,7 @@ class CommitAnswer(Deferred):
         return _reply(self._call, self._results, self._code)
 
 
-def _plain(request: Any) -> CommitRequest:
+def _plain(request: OffsetCommitRequest) -> CommitRequest:
     """A request of an older version in the shape of the hand-made reader."""
     return CommitRequest(
         request.group_id,
@@ -78,7 +74,7 @@ def _plain(request: Any) -> CommitRequest:
     )
 
 
-def _partition(one: Any) -> PartitionCommit:
+def _partition(one: OffsetCommitRequestPartition) -> PartitionCommit:
     return one.partition_index, one.committed_offset, one.committed_leader_epoch, one.committed_metadata
 
 
@@ -115,7 +111,7 @@ def _sorted_out(
 
 
 def _reply(call: Call, results: Results, code: Code) -> Answer:
-    """`code` is told for every partition that has no trouble of its own."""
+    """Every partition that has no code of its own gets `code`."""
     if code is not Code.none:
         results = [(name, [(index, own or int(code)) for index, own in lines]) for name, lines in results]
     return call.frame(encode(call.version, results))

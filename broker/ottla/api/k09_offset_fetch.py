@@ -9,21 +9,22 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.requests import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
 from ottla.api.slices import encoded, encoded_or_refused, paced, until_committed
 from ottla.errors import Code, KafkaError
-from ottla.group.offsets.committed import GroupOffsets
+from ottla.group.offsets.committed import GroupOffsets, ShardOffsets
 from ottla.group.offsets.records import CommittedOffset
-from ottla.group.shard import Shard
 from ottla.wire.writer import EncodedArray
 
 NOTHING = GroupOffsets()
 SEVERAL_GROUPS_SINCE = 8
 
+Asked = OffsetFetchRequest | OffsetFetchRequestGroup
 Offsets = Iterable[tuple[int, CommittedOffset | None]]
 
 
 @api(key=9, versions=(1, 9), elements_max=MANY_ELEMENTS_MAX)
-async def offset_fetch(request: Any, call: Call) -> Answer:
+async def offset_fetch(request: OffsetFetchRequest, call: Call) -> Answer:
     """In slices, however small the request: a group may have very many offsets."""
     if call.version >= SEVERAL_GROUPS_SINCE:
         return await _several(request, call)
@@ -32,14 +33,14 @@ async def offset_fetch(request: Any, call: Call) -> Answer:
         return call.reply(topics=await _topics(request, call, ("topics",), stable=stable), error_code=Code.none)
     except KafkaError as error:
         call.forget_made()
-        topics = [_refused(topic, error.code) for topic in request.topics] if call.version < 2 else []
+        topics = [_refused(topic, error.code) for topic in request.topics or ()] if call.version < 2 else []
         return call.reply(topics=topics, error_code=error.code)
 
 
-async def _several(request: Any, call: Call) -> Answer:
+async def _several(request: OffsetFetchRequest, call: Call) -> Answer:
     path = ("groups",)
 
-    async def line(asked: Any) -> dict[str, Any]:
+    async def line(asked: OffsetFetchRequestGroup) -> dict[str, Any]:
         topics = await _topics(asked, call, (*path, "topics"), stable=request.require_stable)
         return {"group_id": asked.group_id, "topics": topics, "error_code": Code.none}
 
@@ -48,33 +49,33 @@ async def _several(request: Any, call: Call) -> Answer:
     )
 
 
-def _key(asked: Any) -> Hashable:
+def _key(asked: OffsetFetchRequestGroup) -> Hashable:
     """What makes two lines the same, where all topics are asked for."""
     if asked.topics is not None:
         return id(asked)
     return asked.group_id, getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1)
 
 
-def _refused_group(asked: Any, error: KafkaError) -> dict[str, Any]:
+def _refused_group(asked: OffsetFetchRequestGroup, error: KafkaError) -> dict[str, Any]:
     return {"group_id": asked.group_id, "topics": [], "error_code": error.code}
 
 
-async def _topics(asked: Any, call: Call, path: tuple[str, ...], *, stable: bool) -> EncodedArray:
+async def _topics(asked: Asked, call: Call, path: tuple[str, ...], *, stable: bool) -> EncodedArray:
     """Read, and hand it out when it is committed: what was read may be newer than that.
 
-    `stable`: an offset that an undecided transaction may replace is not told (KIP-447).
+    `stable`: an offset that an undecided transaction may replace is refused (KIP-447).
     """
     shard = call.node.groups.shard_of(asked.group_id)
     group = shard.groups.get(asked.group_id)
     if group is not None:
         member_id, epoch = getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1)
         group.check_fetch(member_id=member_id, member_epoch=epoch)
-    offsets = shard.offsets.get(asked.group_id, NOTHING)
-    pending = shard if stable and shard.pending.has_group(asked.group_id) else None
+    offsets = shard.offsets.get(asked.group_id) or NOTHING
+    pending = shard.offsets if stable and shard.offsets.has_pending(asked.group_id) else None
 
     async def topics() -> AsyncIterator[dict[str, Any]]:
         async for name, partitions in paced(_wanted(asked, offsets), call):
-            found = (_told(asked.group_id, name, one, pending) async for one in paced(partitions, call))
+            found = (_found(asked.group_id, name, one, pending) async for one in paced(partitions, call))
             yield {"name": name, "partitions": await encoded(call, (*path, "partitions"), found)}
 
     lines = await encoded(call, path, topics())
@@ -82,19 +83,21 @@ async def _topics(asked: Any, call: Call, path: tuple[str, ...], *, stable: bool
     return lines
 
 
-def _wanted(asked: Any, offsets: GroupOffsets) -> Iterable[tuple[str, Offsets]]:
+def _wanted(asked: Asked, offsets: GroupOffsets) -> Iterable[tuple[str, Offsets]]:
     """The lists are copies: others commit between two slices."""
     if asked.topics is None:
-        for topic, partitions in list(offsets.by_topic.items()):
-            yield topic, list(partitions.items())
+        for name, partitions in list(offsets.by_topic.items()):
+            yield name, list(partitions.items())
     else:
         for topic in asked.topics:
             yield topic.name, ((index, offsets.get(topic.name, index)) for index in topic.partition_indexes)
 
 
-def _told(group_id: str, topic: str, one: tuple[int, CommittedOffset | None], pending: Shard | None) -> dict[str, Any]:
+def _found(
+    group_id: str, topic: str, one: tuple[int, CommittedOffset | None], pending: ShardOffsets | None
+) -> dict[str, Any]:
     index, committed = one
-    if pending is not None and pending.pending.concerns(group_id, topic, index):
+    if pending is not None and pending.is_pending(group_id, topic, index):
         return _partition(index, None, Code.unstable_offset_commit)
     return _partition(index, committed)
 
@@ -109,5 +112,5 @@ def _partition(index: int, committed: CommittedOffset | None, code: Code = Code.
     }
 
 
-def _refused(topic: Any, code: Code) -> dict[str, Any]:
+def _refused(topic: OffsetFetchRequestTopic, code: Code) -> dict[str, Any]:
     return {"name": topic.name, "partitions": [_partition(index, None, code) for index in topic.partition_indexes]}

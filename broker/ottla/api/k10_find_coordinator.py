@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on
 from ottla.api.registry import api
+from ottla.api.requests import FindCoordinatorRequest
 from ottla.api.slices import paced
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.features import SHARE_VERSION
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 SHARES_SINCE_VERSION = 6
-NO_TROUBLE = "NONE"  # as Kafka says it where one key is asked for; where there are several it says nothing
+NO_ERROR = "NONE"  # what Kafka answers to one key; to several it answers none
 
 
 @api(key=10, versions=(0, 6))
-async def find_coordinator(request: Any, call: Call) -> Answer:
+async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> Answer:
     key_type = request.key_type
     if call.version < 4:
         found = await _coordinator(request.key, key_type, call)
-        return call.reply(**{**found, "error_message": found["error_message"] or NO_TROUBLE})
+        return call.reply(**{**found, "error_message": found["error_message"] or NO_ERROR})
     lines = [
         {"key": key, **await _coordinator(key, key_type, call)} async for key in paced(request.coordinator_keys, call)
     ]

@@ -4,42 +4,25 @@ v1 rebalance timeout · v4 a new member is given an id first (KIP-394) · v5 sta
 protocol type · v8 reason (KIP-800) · v9 a returning leader may skip the assignment (KIP-814).
 """
 
-import asyncio
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MOST_BYTES_MAX, api
-from ottla.errors import Code, KafkaError
-from ottla.group.classic.joining import check
+from ottla.api.requests import JoinGroupRequest
+from ottla.errors import KafkaError
 from ottla.group.classic.member import REASON_CHARACTERS_MAX, Join, Joined
 
 NULL_PROTOCOL_SINCE = 7
 
 
 @api(key=11, versions=(0, 9), bytes_max=MOST_BYTES_MAX)
-async def join_group(request: Any, call: Call) -> Answer:
+async def join_group(request: JoinGroupRequest, call: Call) -> Answer:
     try:
-        joined = await _join(request, call)
+        joined = await call.node.groups.join(request.group_id, _request(request, call))
     except KafkaError as error:
         joined = Joined(error.code, member_id=request.member_id)
     return _reply(joined, call)
 
 
-async def _join(request: Any, call: Call) -> Joined:
-    shard = call.node.groups.shard_for_members(request.group_id)
-    setting = call.node.settings.broker
-    shortest, longest = setting("group.min.session.timeout.ms"), setting("group.max.session.timeout.ms")
-    if not shortest <= request.session_timeout <= longest:
-        raise KafkaError(Code.invalid_session_timeout)
-    asked = _request(request, call)
-    check(asked)
-    call.node.groups.memory.take(sum(len(protocol.name) + len(protocol.metadata) for protocol in request.protocols))
-    answer: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
-    shard.join(request.group_id, asked, answer)
-    return await answer
-
-
-def _request(request: Any, call: Call) -> Join:
+def _request(request: JoinGroupRequest, call: Call) -> Join:
     rebalance_ms = request.session_timeout if request.rebalance_timeout < 0 else request.rebalance_timeout
     return Join(
         member_id=request.member_id,

@@ -3,33 +3,27 @@
 v3 several members at once, also by instance id (KIP-345) · v4 flexible · v5 reason (KIP-800).
 """
 
-import asyncio
 from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
-from ottla.errors import Code, KafkaError
-from ottla.group.classic.member import REASON_CHARACTERS_MAX, Leave, Left
+from ottla.api.requests import LeaveGroupRequest
+from ottla.errors import Code
+from ottla.group.classic.member import REASON_CHARACTERS_MAX, Leave
 
 SEVERAL_SINCE = 3
 
 
 @api(key=13, versions=(0, 5))
-async def leave_group(request: Any, call: Call) -> Answer:
-    shard = call.node.groups.shard_for_members(request.group_id)
-    group = shard.groups.get(request.group_id)
-    if group is None:
-        raise KafkaError(Code.unknown_member_id)
-    answer: asyncio.Future[Left] = asyncio.get_running_loop().create_future()
-    shard.perform(group, group.leave(_members(request, call), answer, shard.clock.monotonic()))
-    left = await answer
+async def leave_group(request: LeaveGroupRequest, call: Call) -> Answer:
+    left = await call.node.groups.leave(request.group_id, _members(request, call))
     code = left.code
     if call.version < SEVERAL_SINCE and left.members:
         code = code or left.members[0][1]
     return call.reply(error_code=code, members=[_line(one, result) for one, result in left.members])
 
 
-def _members(request: Any, call: Call) -> list[Leave]:
+def _members(request: LeaveGroupRequest, call: Call) -> list[Leave]:
     if call.version < SEVERAL_SINCE:
         return [Leave(request.member_id)]
     return [Leave(one.member_id, one.group_instance_id, _short(one.reason)) for one in request.members]

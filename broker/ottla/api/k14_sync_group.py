@@ -3,29 +3,20 @@
 v3 static members (KIP-345) · v4 flexible · v5 protocol type and name (KIP-559).
 """
 
-import asyncio
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MOST_BYTES_MAX, api
+from ottla.api.requests import SyncGroupRequest
 from ottla.errors import Code, KafkaError
-from ottla.group.classic.member import Sync, Synced
+from ottla.group.classic.member import Sync
 
 PROTOCOL_SINCE = 5
 
 
 @api(key=14, versions=(0, 5), bytes_max=MOST_BYTES_MAX)
-async def sync_group(request: Any, call: Call) -> Answer:
+async def sync_group(request: SyncGroupRequest, call: Call) -> Answer:
     if call.version >= PROTOCOL_SINCE and not (request.protocol_type and request.protocol_name):
         raise KafkaError(Code.inconsistent_group_protocol)
-    shard = call.node.groups.shard_for_members(request.group_id)
-    group = shard.groups.get(request.group_id)
-    if group is None:
-        raise KafkaError(Code.unknown_member_id)
-    call.node.groups.memory.take(sum(len(one.assignment) for one in request.assignments))
-    answer: asyncio.Future[Synced] = asyncio.get_running_loop().create_future()
-    shard.perform(group, group.sync(_request(request), answer, shard.clock.monotonic()))
-    synced = await answer
+    synced = await call.node.groups.sync(request.group_id, _request(request))
     return call.reply(
         error_code=synced.code,
         protocol_type=synced.protocol_type,
@@ -34,7 +25,7 @@ async def sync_group(request: Any, call: Call) -> Answer:
     )
 
 
-def _request(request: Any) -> Sync:
+def _request(request: SyncGroupRequest) -> Sync:
     return Sync(
         member_id=request.member_id,
         instance_id=request.group_instance_id,

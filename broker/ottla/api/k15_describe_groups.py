@@ -9,6 +9,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.group_description import described_members
 from ottla.api.registry import api
+from ottla.api.requests import DescribeGroupsRequest
 from ottla.api.slices import encoded_or_refused
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import ClassicGroup
@@ -19,7 +20,7 @@ NOT_FOUND_SINCE = 6
 
 
 @api(key=15, versions=(0, 6))
-async def describe_groups(request: Any, call: Call) -> Answer:
+async def describe_groups(request: DescribeGroupsRequest, call: Call) -> Answer:
     """In slices, however small the request: a group may have very many members."""
 
     async def line(group_id: str) -> dict[str, Any]:
@@ -50,7 +51,7 @@ async def _group(group_id: str, call: Call) -> dict[str, Any]:
 
 
 async def _described(group: ClassicGroup, call: Call) -> dict[str, Any]:
-    """Subscriptions and assignments are told only when they fit together."""
+    """Subscriptions and assignments are given only when they fit together."""
     protocol = group.protocol_name if group.current is State.STABLE else None
     return {
         "group_id": group.group_id,

@@ -4,13 +4,14 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import ListGroupsRequest
 from ottla.api.slices import encoded, paced
 from ottla.errors import Code
 from ottla.group.contract.group import Group
 
 
 @api(key=16, versions=(0, 5))
-async def list_groups(request: Any, call: Call) -> Answer:
+async def list_groups(request: ListGroupsRequest, call: Call) -> Answer:
     """In slices, however small the request: a broker may keep very many groups."""
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}

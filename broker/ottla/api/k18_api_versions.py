@@ -9,6 +9,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import APIS, api
+from ottla.api.requests import ApiVersionsRequest
 from ottla.errors import Code
 from ottla.metadata.decisions.features import SUPPORTED_FEATURES
 
@@ -16,7 +17,7 @@ SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @api(key=18, versions=(0, 4))
-def api_versions(request: Any, call: Call) -> Answer:
+def api_versions(request: ApiVersionsRequest, call: Call) -> Answer:
     if request is None:
         return call.reply(error_code=Code.unsupported_version, api_keys=[_range(APIS[18])])
     if call.version >= 3 and not _names_software(request):
@@ -41,7 +42,7 @@ def _range(served: Any) -> dict[str, int]:
     return {"api_key": served.key, "min_version": served.advertised_from, "max_version": served.version_max}
 
 
-def _names_software(request: Any) -> bool:
+def _names_software(request: ApiVersionsRequest) -> bool:
     return bool(
         SOFTWARE.fullmatch(request.client_software_name) and SOFTWARE.fullmatch(request.client_software_version)
     )

@@ -10,6 +10,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.requests import CreateTopicsCreatableTopic, CreateTopicsRequest
 from ottla.api.slices import encoded, paced
 from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
@@ -17,7 +18,7 @@ from ottla.metadata.decisions.commands import CreatedTopic, CreateTopics, NewTop
 
 
 @api(key=19, versions=(2, 7), elements_max=MANY_ELEMENTS_MAX)
-async def create_topics(request: Any, call: Call) -> Answer:
+async def create_topics(request: CreateTopicsRequest, call: Call) -> Answer:
     topics, refused = within_quota([_new(topic) for topic in request.topics], _cost(call), call, strict_since=6)
     command = CreateTopics(topics, validate_only=request.validate_only)
     try:
@@ -25,7 +26,7 @@ async def create_topics(request: Any, call: Call) -> Answer:
     except KafkaError as error:
         outcomes = [Outcome(CreatedTopic(topic.name), error.code, error.message) for topic in topics]
     outcomes += [Outcome(CreatedTopic(topic.name), *OVER_QUOTA) for topic in refused]
-    configs = {topic.name: {config.name: config.value for config in topic.configs} for topic in request.topics}
+    configs = {topic.name: _set(topic) for topic in request.topics}
     # In slices, however small the request: each topic is answered with dozens of settings.
     lines = (_line(outcome, configs.get(outcome.value.name, {}), call) async for outcome in paced(outcomes, call))
     return call.reply(topics=await encoded(call, ("topics",), lines))
@@ -39,7 +40,7 @@ def _cost(call: Call) -> Callable[[NewTopic], int]:
     return partitions
 
 
-def _new(topic: Any) -> NewTopic:
+def _new(topic: CreateTopicsCreatableTopic) -> NewTopic:
     return NewTopic(
         topic.name,
         partitions=topic.num_partitions,
@@ -47,6 +48,11 @@ def _new(topic: Any) -> NewTopic:
         assignments=[(line.partition_index, tuple(line.broker_ids)) for line in topic.assignments],
         configs=[(config.name, config.value) for config in topic.configs],
     )
+
+
+def _set(topic: CreateTopicsCreatableTopic) -> dict[str, str]:
+    """A topic with a null is refused."""
+    return {config.name: config.value for config in topic.configs if config.value is not None}
 
 
 def _line(outcome: Outcome[CreatedTopic], configs: dict[str, str], call: Call) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """DeleteTopics. v4 flexible · v5 error messages · v6 by id (KIP-516)."""
 
 import uuid
-from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.requests import DeleteTopicsRequest
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import DeleteTopics, Outcome, TopicRef
@@ -14,7 +14,7 @@ NO_ID = uuid.UUID(int=0)
 
 
 @api(key=20, versions=(1, 6), elements_max=MANY_ELEMENTS_MAX)
-async def delete_topics(request: Any, call: Call) -> Answer:
+async def delete_topics(request: DeleteTopicsRequest, call: Call) -> Answer:
     refs = _refs(request, call)
     refs, refused = within_quota(refs, lambda ref: _partitions(ref, call), call, strict_since=5)
     over = [Outcome(ref, *OVER_QUOTA) for ref in refused]
@@ -35,7 +35,7 @@ def _partitions(ref: TopicRef, call: Call) -> int:
     return len(topic.partitions) if topic is not None else 0
 
 
-def _refs(request: Any, call: Call) -> list[TopicRef]:
+def _refs(request: DeleteTopicsRequest, call: Call) -> list[TopicRef]:
     if call.version < 6:
         return [TopicRef(name=name) for name in request.topic_names]
     return [TopicRef(name=t.name, id=uuid.UUID(bytes=t.topic_id) if t.topic_id else NO_ID) for t in request.topics]

@@ -1,11 +1,11 @@
 """DeleteRecords: raise the log start offset on all living replicas (KIP-107). v2 flexible."""
 
 import asyncio
-from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.partition_results import at_once
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.requests import DeleteRecordsPartition, DeleteRecordsRequest
 from ottla.errors import Code, KafkaError
 from ottla.metadata.model.topic_names import INTERNAL_TOPICS
 
@@ -13,13 +13,13 @@ TO_THE_END = -1
 
 
 @api(key=21, versions=(0, 2), elements_max=MANY_ELEMENTS_MAX)
-async def delete_records(request: Any, call: Call) -> Answer:
+async def delete_records(request: DeleteRecordsRequest, call: Call) -> Answer:
     return call.reply(
         topics=await at_once(request.topics, lambda topic, part: _line(topic, part, request.timeout, call), call)
     )
 
 
-async def _line(topic: str, part: Any, timeout_ms: int, call: Call) -> dict[str, int]:
+async def _line(topic: str, part: DeleteRecordsPartition, timeout_ms: int, call: Call) -> dict[str, int]:
     try:
         if topic in INTERNAL_TOPICS and call.node.image.partition(topic, part.partition_index) is not None:
             raise KafkaError(Code.invalid_topic_exception, f"records of the internal topic {topic} stay")

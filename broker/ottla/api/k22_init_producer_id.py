@@ -3,10 +3,9 @@
 v2 flexible · v3 producer id and epoch given (KIP-360) · v4 PRODUCER_FENCED · v5 KIP-890.
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import InitProducerIdRequest
 from ottla.api.transaction_codes import fenced_as
 from ottla.errors import Code, KafkaError
 from ottla.txn.core.deciding import ProducerSession
@@ -15,7 +14,7 @@ FENCED_SINCE = 4
 
 
 @api(key=22, versions=(0, 5))
-async def init_producer_id(request: Any, call: Call) -> Answer:
+async def init_producer_id(request: InitProducerIdRequest, call: Call) -> Answer:
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         return _refusal(Code.invalid_request, call)
     if request.transactional_id is None:

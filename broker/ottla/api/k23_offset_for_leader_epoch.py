@@ -3,15 +3,14 @@
 v2 current leader epoch · v3 replica id · v4 flexible.
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import OffsetForLeaderEpochOffsetForLeaderPartition, OffsetForLeaderEpochRequest
 from ottla.errors import Code, KafkaError
 
 
 @api(key=23, versions=(2, 4))
-def offset_for_leader_epoch(request: Any, call: Call) -> Answer:
+def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, call: Call) -> Answer:
     return call.reply(
         topics=[
             {"topic": topic.topic, "partitions": [_answer(topic.topic, part, call) for part in topic.partitions]}
@@ -20,7 +19,7 @@ def offset_for_leader_epoch(request: Any, call: Call) -> Answer:
     )
 
 
-def _answer(topic: str, part: Any, call: Call) -> dict[str, int]:
+def _answer(topic: str, part: OffsetForLeaderEpochOffsetForLeaderPartition, call: Call) -> dict[str, int]:
     try:
         partition = call.node.replicas.require(topic, part.partition)
         partition.require_leader(part.current_leader_epoch)

@@ -1,14 +1,16 @@
-"""AddPartitionsToTxn: partitions join a producer's transaction, or are looked for in it.
+"""AddPartitionsToTxn: partitions join a producer's transaction, or are searched for in it.
 
 v2 PRODUCER_FENCED · v3 flexible · v4 several transactions at once, verification only (KIP-890) · v5
 TRANSACTION_ABORTABLE.
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
 from ottla.api.transaction_codes import fenced_as
 from ottla.errors import Code, KafkaError
 from ottla.txn.core.deciding import ProducerSession
@@ -19,7 +21,7 @@ SEVERAL_SINCE, FENCED_SINCE = 4, 2
 
 
 @api(key=24, versions=(0, 5))
-async def add_partitions_to_txn(request: Any, call: Call) -> Answer:
+async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, call: Call) -> Answer:
     if call.version >= SEVERAL_SINCE:
         results = await asyncio.gather(*(_transaction(one, call) for one in request.transactions))
         return call.reply(error_code=Code.none, results_by_transaction=results)
@@ -29,14 +31,14 @@ async def add_partitions_to_txn(request: Any, call: Call) -> Answer:
     return call.reply(results_by_topic_v3_and_below=_lines(request.v3_and_below_topics, codes))
 
 
-async def _transaction(one: Any, call: Call) -> dict[str, Any]:
+async def _transaction(one: AddPartitionsToTxnTransaction, call: Call) -> dict[str, Any]:
     session = ProducerSession(one.producer_id, one.producer_epoch)
     partitions = _partitions(one.topics)
     codes = await _codes(one.transactional_id, session, partitions, call, verify_only=one.verify_only)
     return {"transactional_id": one.transactional_id, "topic_results": _lines(one.topics, codes)}
 
 
-def _partitions(topics: Any) -> Partitions:
+def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> Partitions:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
@@ -57,7 +59,7 @@ async def _codes(
     return dict.fromkeys(partitions, fenced_as(code, call.version, since=FENCED_SINCE))
 
 
-def _lines(topics: Any, codes: dict[TopicPartition, Code]) -> list[dict[str, Any]]:
+def _lines(topics: Iterable[AddPartitionsToTxnTopic], codes: dict[TopicPartition, Code]) -> list[dict[str, Any]]:
     return [
         {
             "name": topic.name,

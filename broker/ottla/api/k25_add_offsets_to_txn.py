@@ -3,10 +3,9 @@
 v2 PRODUCER_FENCED · v3 flexible · v4 TRANSACTION_ABORTABLE (KIP-890).
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import AddOffsetsToTxnRequest
 from ottla.api.transaction_codes import fenced_as
 from ottla.errors import Code, KafkaError
 from ottla.txn.core.deciding import ProducerSession
@@ -15,7 +14,7 @@ FENCED_SINCE = 2
 
 
 @api(key=25, versions=(0, 4))
-async def add_offsets_to_txn(request: Any, call: Call) -> Answer:
+async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, call: Call) -> Answer:
     session = ProducerSession(request.producer_id, request.producer_epoch)
     try:
         if not request.group_id:

@@ -3,10 +3,9 @@
 v2 PRODUCER_FENCED · v3 flexible · v4 TRANSACTION_ABORTABLE · v5 the producer's next epoch in the answer (KIP-890).
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import EndTxnRequest
 from ottla.api.transaction_codes import fenced_as
 from ottla.errors import KafkaError
 from ottla.txn.core.deciding import Decision, ProducerSession
@@ -16,7 +15,7 @@ FENCED_SINCE, NEXT_EPOCH_SINCE = 2, 5
 
 
 @api(key=26, versions=(0, 5))
-async def end_txn(request: Any, call: Call) -> Answer:
+async def end_txn(request: EndTxnRequest, call: Call) -> Answer:
     version = PER_TRANSACTION_EPOCHS if call.version >= NEXT_EPOCH_SINCE else 0
     session = ProducerSession(request.producer_id, request.producer_epoch)
     try:

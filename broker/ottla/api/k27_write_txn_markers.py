@@ -8,17 +8,18 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import WriteTxnMarkersRequest, WriteTxnMarkersWritableTxnMarker
 from ottla.errors import Code
 from ottla.txn.core.messages import MarkerOrder
 from ottla.txn.core.transaction import TopicPartition
 
 
 @api(key=27, versions=(1, 1))
-async def write_txn_markers(request: Any, call: Call) -> Answer:
+async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Answer:
     return call.reply(markers=await asyncio.gather(*(_marker(one, call) for one in request.markers)))
 
 
-async def _marker(marker: Any, call: Call) -> dict[str, Any]:
+async def _marker(marker: WriteTxnMarkersWritableTxnMarker, call: Call) -> dict[str, Any]:
     partitions: list[TopicPartition] = [(t.name, index) for t in marker.topics for index in t.partition_indexes]
     order = MarkerOrder(
         producer_id=marker.producer_id,

@@ -1,14 +1,14 @@
 """TxnOffsetCommit: a group's offsets as part of a transaction; its marker puts them in force.
 
 v2 leader epochs (KIP-320) · v3 flexible, member and generation (KIP-447) · v4 TRANSACTION_ABORTABLE · v5 the
-transaction need not be told before (KIP-890).
+transaction need not be announced before (KIP-890).
 """
-
-from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_BYTES_MAX, api
+from ottla.api.requests import TxnOffsetCommitRequest
 from ottla.errors import Code, KafkaError
+from ottla.group.committing import TransactionalCommit, commit_in_transaction
 from ottla.group.offsets.pending import Pending
 from ottla.group.offsets.records import CommittedOffset
 from ottla.group.shard import Shard
@@ -24,7 +24,7 @@ ANSWERS = {
 
 
 @api(key=28, versions=(0, 5), bytes_max=MANY_BYTES_MAX)
-async def txn_offset_commit(request: Any, call: Call) -> Answer:
+async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> Answer:
     entries, own = _sorted_out(request, call)
     code = Code.none
     if entries:
@@ -49,7 +49,7 @@ async def txn_offset_commit(request: Any, call: Call) -> Answer:
     )
 
 
-def _sorted_out(request: Any, call: Call) -> tuple[list[Pending], dict[tuple[str, int], Code]]:
+def _sorted_out(request: TxnOffsetCommitRequest, call: Call) -> tuple[list[Pending], dict[tuple[str, int], Code]]:
     """What can be committed, and what is wrong with the rest."""
     now_ms = call.node.system.clock.wall_ms()
     metadata_max = call.node.settings.broker("offset.metadata.max.bytes")
@@ -68,40 +68,27 @@ def _sorted_out(request: Any, call: Call) -> tuple[list[Pending], dict[tuple[str
     return entries, refused
 
 
-async def _commit(request: Any, entries: list[Pending], call: Call) -> None:
+async def _commit(request: TxnOffsetCommitRequest, entries: list[Pending], call: Call) -> None:
     """The transaction first, then the member, as in Kafka.
 
-    A stale member's request has begun its transaction then, or was told to wait for the one before; otherwise the
-    client would abort a transaction of which the coordinator knows nothing.
+    A stale member's request has begun its transaction by then, or was refused because the one before has not ended;
+    otherwise the client would abort a transaction that the coordinator does not know.
     """
     shard = call.node.groups.shard_of(request.group_id)
     ticket = await _verified(shard, request, call)
-    if not shard.leads:
-        raise KafkaError(Code.not_coordinator)
-    _check_member(shard, request, call.version)
-    session = (request.producer_id, request.producer_epoch)
-    await shard.until_committed(shard.commit_in_transaction(request.group_id, session, entries, ticket))
+    commit = TransactionalCommit(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        generation=request.generation_id,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        entries=entries,
+    )
+    await commit_in_transaction(shard, commit, call.version, ticket)
 
 
-def _check_member(shard: Shard, request: Any, version: int) -> None:
-    """A producer from before KIP-447 does not say on whose behalf it commits."""
-    group = shard.groups.get(request.group_id)
-    says_who = request.generation_id >= 0 or request.member_id or request.group_instance_id is not None
-    if group is None:
-        if request.generation_id >= 0:
-            raise KafkaError(Code.illegal_generation)
-    elif says_who:
-        group.check_commit(
-            member_id=request.member_id,
-            instance_id=request.group_instance_id,
-            generation=request.generation_id,
-            version=version,
-            transactional=True,
-        )
-        group.committed(request.member_id, shard.clock.monotonic())
-
-
-async def _verified(shard: Shard, request: Any, call: Call) -> Ticket | None:
+async def _verified(shard: Shard, request: TxnOffsetCommitRequest, call: Call) -> Ticket | None:
     """The coordinator's word that this partition of the offsets topic is in the transaction."""
     partition, adds = shard.partition, call.version >= ADDS_SINCE
     producers = partition.log.producers

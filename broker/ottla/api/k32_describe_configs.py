@@ -8,6 +8,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.api.slices import encoded_or_refused
 from ottla.config import ConfigEntry
 from ottla.errors import Code, KafkaError
@@ -16,30 +17,30 @@ from ottla.metadata.model.topic_names import check_topic_name
 
 
 @api(key=32, versions=(1, 4), elements_max=None)
-async def describe_configs(request: Any, call: Call) -> Answer:
+async def describe_configs(request: DescribeConfigsRequest, call: Call) -> Answer:
     """In slices, however small the request: a resource has dozens of settings."""
 
-    async def line(resource: Any) -> dict[str, Any]:
+    async def line(resource: DescribeConfigsResource) -> dict[str, Any]:
         return _result(resource, request, call)
 
     results = await encoded_or_refused(call, ("results",), request.resources, line, refused=_refused, key=_key)
     return call.reply(results=results)
 
 
-def _key(resource: Any) -> Hashable:
+def _key(resource: DescribeConfigsResource) -> Hashable:
     keys = resource.configuration_keys
     return resource.resource_type, resource.resource_name, None if keys is None else frozenset(keys)
 
 
-def _refused(resource: Any, error: KafkaError) -> dict[str, Any]:
+def _refused(resource: DescribeConfigsResource, error: KafkaError) -> dict[str, Any]:
     return _named(resource) | {"error_code": error.code, "error_message": error.message, "configs": []}
 
 
-def _named(resource: Any) -> dict[str, Any]:
+def _named(resource: DescribeConfigsResource) -> dict[str, Any]:
     return {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
 
 
-def _result(resource: Any, request: Any, call: Call) -> dict[str, Any]:
+def _result(resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call) -> dict[str, Any]:
     entries = _entries(resource.resource_type, resource.resource_name, call)
     keys = resource.configuration_keys
     chosen = [entry for entry in entries if keys is None or entry.name in keys]
@@ -73,7 +74,7 @@ def _entries(resource_type: int, name: str, call: Call) -> list[ConfigEntry]:
     raise KafkaError(Code.invalid_request, f"Unsupported resource type: {resource_type}")
 
 
-def _config(entry: ConfigEntry, request: Any) -> dict[str, Any]:
+def _config(entry: ConfigEntry, request: DescribeConfigsRequest) -> dict[str, Any]:
     return {
         "name": entry.name,
         "value": entry.value,

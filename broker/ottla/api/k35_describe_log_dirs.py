@@ -7,13 +7,14 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import DescribeLogDirsRequest
 from ottla.api.slices import encoded, paced
 from ottla.errors import Code
 from ottla.storage.directories.directories import DirectoryFacts
 
 
 @api(key=35, versions=(1, 4))
-async def describe_log_dirs(request: Any, call: Call) -> Answer:
+async def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> Answer:
     asked = None
     if request.topics is not None:
         asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}

@@ -1,17 +1,16 @@
 """CreatePartitions: grow a topic (KIP-195). v2 flexible."""
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.requests import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import CreatePartitions, NewPartitions, Outcome
 
 
 @api(key=37, versions=(0, 3), elements_max=MANY_ELEMENTS_MAX)
-async def create_partitions(request: Any, call: Call) -> Answer:
+async def create_partitions(request: CreatePartitionsRequest, call: Call) -> Answer:
     topics, refused = within_quota(
         [_new(topic) for topic in request.topics], lambda topic: _growth(topic, call), call, strict_since=3
     )
@@ -34,6 +33,6 @@ def _growth(topic: NewPartitions, call: Call) -> int:
     return max(topic.count - len(known.partitions), 0) if known is not None else 0
 
 
-def _new(topic: Any) -> NewPartitions:
+def _new(topic: CreatePartitionsTopic) -> NewPartitions:
     assignments = None if topic.assignments is None else [tuple(line.broker_ids) for line in topic.assignments]
     return NewPartitions(topic.name, topic.count, assignments)

@@ -1,18 +1,18 @@
 """ElectLeaders: preferred or unclean election by hand (KIP-183). v1 election type (KIP-460) · v2 flexible."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.partition_results import PartitionOutcome, by_topic, refused
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.requests import ElectLeadersRequest
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import ElectLeaders, PartitionRef
 
 
 @api(key=43, versions=(0, 2), elements_max=MANY_ELEMENTS_MAX)
-async def elect_leaders(request: Any, call: Call) -> Answer:
+async def elect_leaders(request: ElectLeadersRequest, call: Call) -> Answer:
     partitions = _asked(request)
     try:
         outcomes = await submit(ElectLeaders(request.election_type, partitions), call)
@@ -21,7 +21,7 @@ async def elect_leaders(request: Any, call: Call) -> Answer:
     return _answer(call, Code.none, outcomes)
 
 
-def _asked(request: Any) -> list[PartitionRef] | None:
+def _asked(request: ElectLeadersRequest) -> list[PartitionRef] | None:
     """None: everything."""
     if request.topic_partitions is None:
         return None

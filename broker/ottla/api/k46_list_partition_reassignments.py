@@ -4,13 +4,14 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
+from ottla.api.requests import ListPartitionReassignmentsRequest
 from ottla.errors import Code
 from ottla.metadata.decisions.reassignments import ongoing
 from ottla.metadata.model.state import PartitionState
 
 
 @api(key=46, versions=(0, 0), elements_max=MANY_ELEMENTS_MAX)
-def list_partition_reassignments(request: Any, call: Call) -> Answer:
+def list_partition_reassignments(request: ListPartitionReassignmentsRequest, call: Call) -> Answer:
     asked = None if request.topics is None else {topic.name: topic.partition_indexes for topic in request.topics}
     return call.reply(
         error_code=Code.none,

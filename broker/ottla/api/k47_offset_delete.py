@@ -1,14 +1,13 @@
 """OffsetDelete: a group's offsets of topics that none of its members consumes (KIP-496)."""
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import OffsetDeleteRequest
 from ottla.errors import Code, KafkaError
 
 
 @api(key=47, versions=(0, 0))
-async def offset_delete(request: Any, call: Call) -> Answer:
+async def offset_delete(request: OffsetDeleteRequest, call: Call) -> Answer:
     shard = call.node.groups.shard_of(request.group_id)
     group = shard.groups.get(request.group_id)
     if group is None:

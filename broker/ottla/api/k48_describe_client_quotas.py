@@ -1,15 +1,14 @@
 """DescribeClientQuotas (KIP-546): quotas of users, client ids and addresses. v1 flexible."""
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import DescribeClientQuotasRequest
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.client_quotas import matching
 
 
 @api(key=48, versions=(0, 1))
-def describe_client_quotas(request: Any, call: Call) -> Answer:
+def describe_client_quotas(request: DescribeClientQuotasRequest, call: Call) -> Answer:
     components = [(one.entity_type, one.match_type, one.match) for one in request.components]
     try:
         found = matching(call.node.image.client_quotas, components, strict=request.strict)

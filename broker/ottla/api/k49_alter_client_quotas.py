@@ -4,6 +4,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import AlterClientQuotasEntryData, AlterClientQuotasRequest
 from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import AlterClientQuotas, Outcome, QuotaChange
@@ -11,7 +12,7 @@ from ottla.metadata.model.state import QuotaEntity
 
 
 @api(key=49, versions=(0, 1))
-async def alter_client_quotas(request: Any, call: Call) -> Answer:
+async def alter_client_quotas(request: AlterClientQuotasRequest, call: Call) -> Answer:
     changes = [_change(entry) for entry in request.entries]
     try:
         outcomes = await submit(AlterClientQuotas(changes, validate_only=request.validate_only), call)
@@ -20,7 +21,7 @@ async def alter_client_quotas(request: Any, call: Call) -> Answer:
     return call.reply(entries=[_line(outcome) for outcome in outcomes])
 
 
-def _change(entry: Any) -> QuotaChange:
+def _change(entry: AlterClientQuotasEntryData) -> QuotaChange:
     entity = tuple((one.entity_type, one.entity_name) for one in entry.entity)
     return QuotaChange(entity, [(one.key, None if one.remove else one.value) for one in entry.ops])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import DescribeQuorumRequest
 from ottla.errors import Code
 from ottla.raft.core.messages import Voter
 from ottla.raft.driver import QuorumState, ReplicaState
@@ -16,7 +17,7 @@ CONTROLLER_LISTENER = "CONTROLLER"
 
 
 @api(key=55, versions=(0, 2))
-async def describe_quorum(request: Any, call: Call) -> Answer:
+async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> Answer:
     state = await call.node.describe_quorum()
     topics = [
         {

@@ -3,17 +3,16 @@
 v1 validate only, upgrade types · v2 no results per feature.
 """
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import UpdateFeaturesFeatureUpdateKey, UpdateFeaturesRequest
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import UpdateFeatures, UpgradeType
 
 
 @api(key=57, versions=(0, 2))
-async def update_features(request: Any, call: Call) -> Answer:
+async def update_features(request: UpdateFeaturesRequest, call: Call) -> Answer:
     updates = [(line.feature, line.max_version_level, _upgrade_type(line, call)) for line in request.feature_updates]
     try:
         names = await submit(UpdateFeatures(updates, validate_only=request.validate_only), call)
@@ -23,7 +22,7 @@ async def update_features(request: Any, call: Call) -> Answer:
     return call.reply(error_code=Code.none, error_message=None, results=results)
 
 
-def _upgrade_type(line: Any, call: Call) -> int:
+def _upgrade_type(line: UpdateFeaturesFeatureUpdateKey, call: Call) -> int:
     if call.version >= 1:
         return int(line.upgrade_type)
     return UpgradeType.SAFE_DOWNGRADE if line.allow_downgrade else UpgradeType.UPGRADE

@@ -1,17 +1,16 @@
 """DescribeCluster. v1 endpoint type (KIP-919) · v2 fenced brokers (KIP-1073)."""
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on, controller_id
 from ottla.api.registry import api
+from ottla.api.requests import DescribeClusterRequest
 from ottla.errors import Code
 
 BROKERS = 1
 
 
 @api(key=60, versions=(0, 2))
-def describe_cluster(request: Any, call: Call) -> Answer:
+def describe_cluster(request: DescribeClusterRequest, call: Call) -> Answer:
     if request.endpoint_type != BROKERS:
         return call.reply(
             error_code=Code.mismatched_endpoint_type,

@@ -1,10 +1,11 @@
-"""DescribeProducers: who has written to a partition lately, with sequence and epoch (KIP-664). Any replica tells."""
+"""DescribeProducers: who has written to a partition lately, with sequence and epoch (KIP-664). Any replica answers."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import DescribeProducersRequest
 from ottla.api.slices import AnswerTooLarge, Memo, encoded, lines, paced
 from ottla.errors import Code, KafkaError
 from ottla.storage.core.producers import Producer
@@ -13,7 +14,7 @@ PARTITIONS = ("topics", "partitions")
 
 
 @api(key=61, versions=(0, 0))
-async def describe_producers(request: Any, call: Call) -> Answer:
+async def describe_producers(request: DescribeProducersRequest, call: Call) -> Answer:
     """In slices, however small the request: a partition may have very many producers."""
     try:
         return call.reply(topics=await encoded(call, ("topics",), _topics(request, call)))
@@ -26,7 +27,7 @@ async def describe_producers(request: Any, call: Call) -> Answer:
         return call.reply(topics=topics)
 
 
-async def _topics(request: Any, call: Call) -> AsyncIterator[dict[str, Any]]:
+async def _topics(request: DescribeProducersRequest, call: Call) -> AsyncIterator[dict[str, Any]]:
     memo: Memo = {}
     for topic in request.topics:
 

@@ -1,16 +1,15 @@
 """UnregisterBroker: forget a broker that will not come back (KIP-500)."""
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import UnregisterBrokerRequest
 from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import UnregisterBroker
 
 
 @api(key=64, versions=(0, 0))
-async def unregister_broker(request: Any, call: Call) -> Answer:
+async def unregister_broker(request: UnregisterBrokerRequest, call: Call) -> Answer:
     try:
         await submit(UnregisterBroker(request.broker_id), call)
     except KafkaError as error:

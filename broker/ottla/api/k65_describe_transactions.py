@@ -4,13 +4,14 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import DescribeTransactionsRequest
 from ottla.api.slices import encoded_or_refused
 from ottla.errors import Code, KafkaError
 from ottla.txn.core.transaction import Transaction
 
 
 @api(key=65, versions=(0, 0))
-async def describe_transactions(request: Any, call: Call) -> Answer:
+async def describe_transactions(request: DescribeTransactionsRequest, call: Call) -> Answer:
     """In slices, however small the request: a transaction may have very many partitions."""
 
     async def line(transactional_id: str) -> dict[str, Any]:

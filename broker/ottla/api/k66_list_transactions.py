@@ -8,6 +8,7 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import ListTransactionsRequest
 from ottla.api.slices import encoded, paced
 from ottla.errors import Code, KafkaError
 from ottla.txn.core.states import State
@@ -17,7 +18,7 @@ STATES = {state.label: state for state in State}
 
 
 @api(key=66, versions=(0, 2))
-async def list_transactions(request: Any, call: Call) -> Answer:
+async def list_transactions(request: ListTransactionsRequest, call: Call) -> Answer:
     shards = call.node.transactions.shards
     if any(shard.loading for shard in shards):
         return call.reply(error_code=Code.coordinator_load_in_progress, unknown_state_filters=[], transaction_states=[])
@@ -39,7 +40,7 @@ def _line(one: Transaction) -> dict[str, Any]:
     return {"transactional_id": one.id, "producer_id": one.producer_id, "transaction_state": one.state.label}
 
 
-def _filter(request: Any, now_ms: int) -> Callable[[Transaction], bool]:
+def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
     duration_ms = getattr(request, "duration_filter", -1)
     states = {STATES.get(name) for name in request.state_filters}
     producer_ids = set(request.producer_id_filters)

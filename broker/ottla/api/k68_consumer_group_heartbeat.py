@@ -3,35 +3,18 @@
 v1 regular expressions; members choose their own ids (KIP-1082).
 """
 
-import asyncio
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import ConsumerGroupHeartbeatRequest
 from ottla.errors import Code, KafkaError
-from ottla.group.consumer.group import ConsumerGroup
-from ottla.group.consumer.heartbeat import Heartbeat, HeartbeatAnswer, check, heartbeat
-from ottla.group.consumer.joining import group_for
-from ottla.group.contract.group import Group
+from ottla.group.consumer.heartbeat import Heartbeat
 from ottla.group.heartbeats.entries import by_topic, partitions_of
 
 
 @api(key=68, versions=(0, 1), pipelined=True)
-async def consumer_group_heartbeat(request: Any, call: Call) -> Answer:
+async def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Answer:
     check_served(call)
-    asked = _request(request, call)
-    shard = call.node.groups.shard_of(asked.group_id)
-    check(asked, shard.consumer_rules.terms(asked.group_id))
-    if expressions := _expressions(shard.groups.get(asked.group_id), asked):
-        await call.node.groups.regexes.resolve(expressions)
-        shard = call.node.groups.shard_of(asked.group_id)
-    group, moved = group_for(asked, shard.groups.get(asked.group_id), shard.consumer_rules)
-    answered: asyncio.Future[HeartbeatAnswer | Code] = asyncio.get_running_loop().create_future()
-    shard.perform(group, heartbeat(group, asked, answered, shard.clock.monotonic(), moved=moved))
-    answer = await answered
-    if isinstance(answer, Code):
-        raise KafkaError(answer)
-    await shard.until_committed(group.written)
+    answer = await call.node.groups.consumer_heartbeat(_request(request, call))
     return call.reply(
         error_code=Code.none,
         member_id=answer.member_id,
@@ -41,12 +24,6 @@ async def consumer_group_heartbeat(request: Any, call: Call) -> Answer:
     )
 
 
-def _expressions(group: Group | None, asked: Heartbeat) -> list[str]:
-    """All that the group will want to know the topics of."""
-    known = list(group.log.regexes) if isinstance(group, ConsumerGroup) else []
-    return [*known, asked.regex] if asked.regex else known
-
-
 def check_served(call: Call) -> None:
     """UNSUPPORTED_VERSION until the fleet has finalized the protocol."""
     finalized = call.node.image.features.get("group.version", 0) >= 1
@@ -54,7 +31,7 @@ def check_served(call: Call) -> None:
         raise KafkaError(Code.unsupported_version, "group.version 1 is not finalized: kafka-features upgrade")
 
 
-def _request(request: Any, call: Call) -> Heartbeat:
+def _request(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:
     return Heartbeat(
         version=call.version,
         group_id=request.group_id,

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (KIP-848): epochs, members, what they have and what they shall have.
+"""ConsumerGroupDescribe (KIP-848): epochs, members, their assignments and target assignments.
 
 v1 which protocol a member uses (KIP-1099).
 """
@@ -9,6 +9,7 @@ from ottla.api.call import Answer, Call
 from ottla.api.group_description import described_groups, topics_with_names
 from ottla.api.k68_consumer_group_heartbeat import check_served
 from ottla.api.registry import api
+from ottla.api.requests import ConsumerGroupDescribeRequest
 from ottla.errors import Code
 from ottla.group.consumer.group import ConsumerGroup
 from ottla.group.consumer.member import Member, Partitions
@@ -18,7 +19,7 @@ CLASSIC, CONSUMER = 0, 1
 
 
 @api(key=69, versions=(0, 1))
-async def consumer_group_describe(request: Any, call: Call) -> Answer:
+async def consumer_group_describe(request: ConsumerGroupDescribeRequest, call: Call) -> Answer:
     def check(_: str) -> None:
         check_served(call)
 

@@ -1,9 +1,8 @@
 """ListConfigResources: which resources can have settings (KIP-1142). v0 client metrics only."""
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import ListConfigResourcesRequest
 from ottla.errors import Code
 from ottla.metadata.model.state import ResourceType
 
@@ -17,7 +16,7 @@ LISTED = (
 
 
 @api(key=74, versions=(0, 1))
-def list_config_resources(request: Any, call: Call) -> Answer:
+def list_config_resources(request: ListConfigResourcesRequest, call: Call) -> Answer:
     asked = (request.resource_types or LISTED) if call.version >= 1 else (ResourceType.CLIENT_METRICS,)
     if any(resource_type not in LISTED for resource_type in asked):
         return call.reply(error_code=Code.unsupported_version)

@@ -6,6 +6,7 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on, partition_line
 from ottla.api.registry import api
+from ottla.api.requests import DescribeTopicPartitionsRequest
 from ottla.api.topic_making import is_legal_name
 from ottla.errors import Code
 from ottla.metadata.model.image import Image
@@ -14,10 +15,10 @@ from ottla.metadata.model.topic_names import INTERNAL_TOPICS
 
 
 @api(key=75, versions=(0, 0))
-def describe_topic_partitions(request: Any, call: Call) -> Answer:
+def describe_topic_partitions(request: DescribeTopicPartitionsRequest, call: Call) -> Answer:
     image = call.node.image
     names, first = _names(request, image), request.cursor.partition_index if request.cursor else 0
-    room = min(request.response_partition_limit, call.node.config["max.request.partition.size.limit"])
+    left = min(request.response_partition_limit, call.node.config["max.request.partition.size.limit"])
     live = frozenset(broker.id for broker in brokers_on(image, call.listener))
     topics = []
     for name in names:
@@ -26,17 +27,17 @@ def describe_topic_partitions(request: Any, call: Call) -> Answer:
             topics.append(_absent(name))
             continue
         total = len(image.topics[name].partitions)
-        if room <= 0 and total:
+        if left <= 0 and total:
             return call.reply(topics=topics, next_cursor={"topic_name": name, "partition_index": start})
-        end = min(total, start + room)
+        end = min(total, start + left)
         topics.append(_topic(name, image, start, end, live))
-        room -= end - start
+        left -= end - start
         if end < total:
             return call.reply(topics=topics, next_cursor={"topic_name": name, "partition_index": end})
     return call.reply(topics=topics, next_cursor=None)
 
 
-def _names(request: Any, image: Image) -> list[str]:
+def _names(request: DescribeTopicPartitionsRequest, image: Image) -> list[str]:
     names = sorted({topic.name for topic in request.topics} or image.topics)
     return names[bisect_left(names, request.cursor.topic_name) :] if request.cursor else names
 

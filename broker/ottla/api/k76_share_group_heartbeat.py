@@ -3,31 +3,19 @@
 v0 was of a preview that Kafka 4.1 no longer speaks.
 """
 
-import asyncio
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
-from ottla.api.sharing import check_shares_served
-from ottla.errors import Code, KafkaError
+from ottla.api.requests import ShareGroupHeartbeatRequest
+from ottla.api.share_groups import check_shares_served
+from ottla.errors import Code
 from ottla.group.heartbeats.entries import by_topic
-from ottla.group.share.heartbeat import ShareHeartbeat, ShareHeartbeatAnswer, check, group_for, heartbeat
+from ottla.group.share.heartbeat import ShareHeartbeat
 
 
 @api(key=76, versions=(1, 1))
-async def share_group_heartbeat(request: Any, call: Call) -> Answer:
+async def share_group_heartbeat(request: ShareGroupHeartbeatRequest, call: Call) -> Answer:
     check_shares_served(call)
-    asked = _request(request, call)
-    check(asked)
-    shard = call.node.groups.shard_of(asked.group_id)
-    group = group_for(asked, shard.groups.get(asked.group_id), shard.share_rules)
-    answered: asyncio.Future[ShareHeartbeatAnswer | Code] = asyncio.get_running_loop().create_future()
-    shard.perform(group, heartbeat(group, asked, answered, shard.clock.monotonic()))
-    answer = await answered
-    if isinstance(answer, Code):
-        raise KafkaError(answer)
-    await shard.until_committed(group.written)
-    call.node.groups.states.look(shard, group)
+    answer = await call.node.groups.share_heartbeat(_request(request, call))
     return call.reply(
         error_code=Code.none,
         member_id=answer.member_id,
@@ -37,7 +25,7 @@ async def share_group_heartbeat(request: Any, call: Call) -> Answer:
     )
 
 
-def _request(request: Any, call: Call) -> ShareHeartbeat:
+def _request(request: ShareGroupHeartbeatRequest, call: Call) -> ShareHeartbeat:
     return ShareHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,

@@ -8,7 +8,8 @@ from typing import Any
 from ottla.api.call import Answer, Call
 from ottla.api.group_description import described_groups, topics_with_names
 from ottla.api.registry import api
-from ottla.api.sharing import check_shares_served
+from ottla.api.requests import ShareGroupDescribeRequest
+from ottla.api.share_groups import check_shares_served
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Member
 from ottla.group.share.group import ShareGroup
@@ -16,7 +17,7 @@ from ottla.metadata.model.image import Image
 
 
 @api(key=77, versions=(1, 1))
-async def share_group_describe(request: Any, call: Call) -> Answer:
+async def share_group_describe(request: ShareGroupDescribeRequest, call: Call) -> Answer:
     def check(group_id: str) -> None:
         check_shares_served(call)
         if not group_id:

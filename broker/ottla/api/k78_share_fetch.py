@@ -8,17 +8,18 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import ShareFetchRequest
+from ottla.api.share_groups import check_shares_served
 from ottla.api.share_results import (
     Acknowledging,
     Outcome,
     acknowledge,
     by_topic,
+    close_with_connection,
     endpoints,
     given,
     leader_of,
-    say_farewell,
 )
-from ottla.api.sharing import check_shares_served
 from ottla.errors import Code, KafkaError
 from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
 from ottla.share.fetching import Delivered, Limits, ShareFetching
@@ -28,8 +29,8 @@ SIZE_BYTES_MAX = 8 << 20  # of one answer, which is made in memory: what is lock
 
 
 @api(key=78, versions=(1, 1))
-def share_fetch(request: Any, call: Call) -> Awaitable[Answer]:
-    """The session and the acknowledgements are seen to before the next request of the connection is looked at."""
+def share_fetch(request: ShareFetchRequest, call: Call) -> Awaitable[Answer]:
+    """The session and the acknowledgements are worked on before the next request of the connection is handled."""
     check_shares_served(call)
     acknowledgements = {wanted: batches for wanted, batches in given(request.topics).items() if batches}
     if acknowledgements and request.share_session_epoch == INITIAL_EPOCH:
@@ -38,13 +39,13 @@ def share_fetch(request: Any, call: Call) -> Awaitable[Answer]:
     return _fetch(request, session, acknowledge(session, acknowledgements, call), call)
 
 
-def _session(request: Any, call: Call) -> ShareSession:
+def _session(request: ShareFetchRequest, call: Call) -> ShareSession:
     shares = call.node.shares
     group_id, member_id = request.group_id or "", request.member_id or ""
     wanted = list(given(request.topics))
     if request.share_session_epoch == INITIAL_EPOCH:
         session = shares.open_session(group_id, member_id, wanted)
-        say_farewell(session, call)
+        close_with_connection(session, call)
         return session
     session = shares.sessions.proceed(group_id, member_id, request.share_session_epoch)
     if request.share_session_epoch != FINAL_EPOCH:
@@ -57,7 +58,7 @@ def _session(request: Any, call: Call) -> ShareSession:
     return session
 
 
-async def _fetch(request: Any, session: ShareSession, acknowledging: Acknowledging, call: Call) -> Answer:
+async def _fetch(request: ShareFetchRequest, session: ShareSession, acknowledging: Acknowledging, call: Call) -> Answer:
     if request.share_session_epoch == FINAL_EPOCH:
         outcomes = await acknowledging.outcomes()
         call.node.shares.close_session(session)
@@ -70,7 +71,7 @@ async def _fetch(request: Any, session: ShareSession, acknowledging: Acknowledgi
     return _answer(request, session, delivered, await acknowledging.outcomes(), call)
 
 
-def _limits(request: Any, call: Call) -> Limits:
+def _limits(request: ShareFetchRequest, call: Call) -> Limits:
     """Not more at once than a quota could bear; otherwise it could never be answered."""
     size: int = min(request.max_bytes, call.node.config["fetch.max.bytes"], SIZE_BYTES_MAX)
     meter = call.allowance.fetch if call.allowance is not None else None
@@ -93,7 +94,7 @@ def _charge(delivered: dict[Wanted, Delivered], call: Call) -> None:
 
 
 def _answer(
-    request: Any,
+    request: ShareFetchRequest,
     session: ShareSession,
     delivered: dict[Wanted, Delivered],
     outcomes: dict[Wanted, Outcome],

@@ -5,14 +5,15 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
+from ottla.api.requests import ShareAcknowledgeRequest
+from ottla.api.share_groups import check_shares_served
 from ottla.api.share_results import Acknowledging, Outcome, acknowledge, by_topic, endpoints, given, leader_of
-from ottla.api.sharing import check_shares_served
 from ottla.errors import Code, KafkaError
 from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
 
 
 @api(key=79, versions=(1, 1))
-def share_acknowledge(request: Any, call: Call) -> Awaitable[Answer]:
+def share_acknowledge(request: ShareAcknowledgeRequest, call: Call) -> Awaitable[Answer]:
     check_shares_served(call)
     if request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(Code.invalid_share_session_epoch, "a share session is opened by a fetch")

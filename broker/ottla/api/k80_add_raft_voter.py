@@ -1,11 +1,11 @@
 """AddRaftVoter: a node that follows the metadata log gets a vote (KIP-853)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.raft_voters import asked_member
 from ottla.api.registry import api
+from ottla.api.requests import AddRaftVoterListener, AddRaftVoterRequest
 from ottla.errors import Code, KafkaError
 
 # Clients stop listening when their time is up, so the answer leaves earlier.
@@ -14,7 +14,7 @@ WAIT_SECONDS_MAX = 60.0
 
 
 @api(key=80, versions=(0, 0))
-async def add_raft_voter(request: Any, call: Call) -> Answer:
+async def add_raft_voter(request: AddRaftVoterRequest, call: Call) -> Answer:
     """The address of the new voter is the one by which it follows; the request's listeners must only make sense."""
     wait_s = min(max(request.timeout, 0) / 1000 * WAIT_SHARE, WAIT_SECONDS_MAX)
     try:
@@ -26,7 +26,7 @@ async def add_raft_voter(request: Any, call: Call) -> Answer:
     return call.reply(error_code=Code.none, error_message=None)
 
 
-def _check_listeners(listeners: Sequence[Any]) -> None:
+def _check_listeners(listeners: Sequence[AddRaftVoterListener]) -> None:
     if not listeners:
         raise KafkaError(Code.invalid_request, "The request names no listener of the new voter.")
     for listener in listeners:

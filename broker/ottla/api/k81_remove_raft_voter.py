@@ -1,10 +1,9 @@
 """RemoveRaftVoter: a voter becomes an observer, or is not missed any more (KIP-853)."""
 
-from typing import Any
-
 from ottla.api.call import Answer, Call
 from ottla.api.raft_voters import asked_member
 from ottla.api.registry import api
+from ottla.api.requests import RemoveRaftVoterRequest
 from ottla.errors import Code, KafkaError
 
 # The request has no time of its own; a change that is under way takes milliseconds.
@@ -12,7 +11,7 @@ WAIT_SECONDS = 2.0
 
 
 @api(key=81, versions=(0, 0))
-async def remove_raft_voter(request: Any, call: Call) -> Answer:
+async def remove_raft_voter(request: RemoveRaftVoterRequest, call: Call) -> Answer:
     try:
         await call.node.voters.remove_voter(asked_member(request, call), seconds=WAIT_SECONDS)
     except KafkaError as error:

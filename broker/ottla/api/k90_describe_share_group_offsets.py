@@ -6,7 +6,12 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
-from ottla.api.sharing import check_shares_served
+from ottla.api.requests import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
+from ottla.api.share_groups import check_shares_served
 from ottla.api.slices import encoded_or_refused, until_committed
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Partition, Partitions
@@ -19,10 +24,10 @@ NO_TOPIC = bytes(16)
 
 
 @api(key=90, versions=(0, 0))
-async def describe_share_group_offsets(request: Any, call: Call) -> Answer:
+async def describe_share_group_offsets(request: DescribeShareGroupOffsetsRequest, call: Call) -> Answer:
     """In slices, however small the request: a group may have very many partitions."""
 
-    async def line(asked: Any) -> dict[str, Any]:
+    async def line(asked: DescribeShareGroupOffsetsRequestGroup) -> dict[str, Any]:
         return await _group(asked, call)
 
     return call.reply(
@@ -30,16 +35,16 @@ async def describe_share_group_offsets(request: Any, call: Call) -> Answer:
     )
 
 
-def _key(asked: Any) -> Hashable:
+def _key(asked: DescribeShareGroupOffsetsRequestGroup) -> Hashable:
     """What makes two lines the same, where all topics are asked for."""
     return asked.group_id if asked.topics is None else id(asked)
 
 
-def _refused(asked: Any, error: KafkaError) -> dict[str, Any]:
+def _refused(asked: DescribeShareGroupOffsetsRequestGroup, error: KafkaError) -> dict[str, Any]:
     return {"group_id": asked.group_id, "topics": [], "error_code": error.code, "error_message": error.message}
 
 
-async def _group(asked: Any, call: Call) -> dict[str, Any]:
+async def _group(asked: DescribeShareGroupOffsetsRequestGroup, call: Call) -> dict[str, Any]:
     check_shares_served(call)
     if asked.topics is None:
         topics = await _all_topics(asked.group_id, call)
@@ -68,7 +73,9 @@ async def _all_topics(group_id: str, call: Call) -> list[dict[str, Any]]:
     ]
 
 
-async def _topics(group_id: str, asked: Sequence[Any], call: Call) -> list[dict[str, Any]]:
+async def _topics(
+    group_id: str, asked: Sequence[DescribeShareGroupOffsetsRequestTopic], call: Call
+) -> list[dict[str, Any]]:
     ids = {topic.topic_name: _id(topic.topic_name, call) for topic in asked}
     partitions: Partitions = frozenset(
         (known, index) for topic in asked if (known := ids[topic.topic_name]) is not None for index in topic.partitions
@@ -93,12 +100,12 @@ def _line(name: str, topic_id: bytes, indexes: Iterable[int], outcomes: Outcomes
 
 def _partition(index: int, outcome: Summary | KafkaError) -> dict[str, Any]:
     if isinstance(outcome, KafkaError):
-        told = {"start_offset": UNINITIALIZED, "leader_epoch": 0, "error_code": outcome.code}
-        return {"partition_index": index, **told, "error_message": outcome.message}
-    told = {"start_offset": outcome.start, "leader_epoch": outcome.leader_epoch, "error_code": Code.none}
-    return {"partition_index": index, **told}
+        fields = {"start_offset": UNINITIALIZED, "leader_epoch": 0, "error_code": outcome.code}
+        return {"partition_index": index, **fields, "error_message": outcome.message}
+    fields = {"start_offset": outcome.start, "leader_epoch": outcome.leader_epoch, "error_code": Code.none}
+    return {"partition_index": index, **fields}
 
 
-def _unknown(topic: Any) -> dict[str, Any]:
-    """Kafka 4.1 tells of no error: only that nothing has begun."""
+def _unknown(topic: DescribeShareGroupOffsetsRequestTopic) -> dict[str, Any]:
+    """Kafka 4.1 reports no error here: only that nothing has begun."""
     return _line(topic.topic_name, NO_TOPIC, topic.partitions, {(NO_TOPIC, at): Summary() for at in topic.partitions})

@@ -4,14 +4,15 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
-from ottla.api.share_offsets import ABSENT, share_group_of
+from ottla.api.requests import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsRequestTopic
+from ottla.api.share_groups import ABSENT, share_group_of
 from ottla.errors import Code
 from ottla.group.consumer.member import Partition
 from ottla.metadata.model.state import Topic
 
 
 @api(key=91, versions=(0, 0))
-async def alter_share_group_offsets(request: Any, call: Call) -> Answer:
+async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, call: Call) -> Answer:
     shard, group = share_group_of(request.group_id, call)
     topics = {topic.topic_name: call.node.image.topics.get(topic.topic_name) for topic in request.topics}
     starts: dict[Partition, int] = {
@@ -30,7 +31,9 @@ def _exists(topic: Topic, index: int) -> bool:
     return 0 <= index < len(topic.partitions)
 
 
-def _topic(asked: Any, known: Topic | None, outcomes: dict[Partition, Code]) -> dict[str, Any]:
+def _topic(
+    asked: AlterShareGroupOffsetsRequestTopic, known: Topic | None, outcomes: dict[Partition, Code]
+) -> dict[str, Any]:
     topic_id = None if known is None else known.id.bytes
     absent = Code.unknown_topic_or_partition
     codes = {

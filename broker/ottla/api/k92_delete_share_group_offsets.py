@@ -4,13 +4,14 @@ from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
-from ottla.api.share_offsets import ABSENT, share_group_of
+from ottla.api.requests import DeleteShareGroupOffsetsRequest
+from ottla.api.share_groups import ABSENT, share_group_of
 from ottla.errors import Code
 from ottla.group.share.records import StatePartitions
 
 
 @api(key=92, versions=(0, 0))
-async def delete_share_group_offsets(request: Any, call: Call) -> Answer:
+async def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, call: Call) -> Answer:
     shard, group = share_group_of(request.group_id, call)
     names = [topic.topic_name for topic in request.topics]
     lines = [_line(name, group.log.states, call) for name in names]

@@ -39,7 +39,7 @@ class Stopwatch:
 
 
 def measured(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
-    """Call the handler so that `call.spent_s` tells what it took so far."""
+    """Call the handler so that `call.spent_s` says what it took so far."""
     watch = Stopwatch(call.node.system.clock.monotonic)
     call.spent_s = watch.take
     result = call.api.handler(request, call)
@@ -75,7 +75,7 @@ class Steps:
                 self._watch.pause()
             try:
                 yield awaited
-            except BaseException as error:  # cancellation too: the handler has to hear of it
+            except BaseException as error:  # cancellation too: the handler has to get it
                 step = partial(steps.throw, error)
             else:
                 step = partial(next, steps)

@@ -1,16 +1,16 @@
-"""What AddRaftVoter and RemoveRaftVoter have in common: which member of which cluster is meant."""
+"""What AddRaftVoter and RemoveRaftVoter have in common: which member of which cluster a request names."""
 
 import uuid
-from typing import Any
 
 from ottla.api.call import Call
+from ottla.api.requests import AddRaftVoterRequest, RemoveRaftVoterRequest
 from ottla.errors import Code, KafkaError
 from ottla.raft.core.messages import Member
 
 __all__ = ["asked_member"]
 
 
-def asked_member(request: Any, call: Call) -> Member:
+def asked_member(request: AddRaftVoterRequest | RemoveRaftVoterRequest, call: Call) -> Member:
     """KafkaError when the request is for another cluster, or names nobody that could be a voter."""
     own = call.node.cluster_id
     if request.cluster_id not in (None, own):

@@ -1,7 +1,7 @@
 """The table of APIs. `@api` puts a handler into it; ApiVersions is computed from it.
 
 A handler is a function `(request, call)` that returns the answer, or a coroutine function. It is called in the order in
-which requests arrive on a connection; a plain function has finished its work when the next request is looked at.
+which requests arrive on a connection; a plain function has finished its work when the next request is handled.
 """
 
 import importlib

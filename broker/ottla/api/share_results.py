@@ -10,7 +10,7 @@ from ottla.errors import Code, KafkaError
 from ottla.share.core.acknowledging import Acknowledgement
 from ottla.share.core.sessions import ShareSession, Wanted
 
-__all__ = ["Acknowledging", "acknowledge", "by_topic", "endpoints", "given", "leader_of", "say_farewell"]
+__all__ = ["Acknowledging", "acknowledge", "by_topic", "close_with_connection", "endpoints", "given", "leader_of"]
 
 NO_TOPIC = bytes(16)
 Outcome = KafkaError | None
@@ -60,11 +60,11 @@ def acknowledge(
     return under_way
 
 
-def say_farewell(session: ShareSession, call: Call) -> None:
+def close_with_connection(session: ShareSession, call: Call) -> None:
     """A session ends with the connection that opened it."""
-    if call.farewells is not None:
+    if call.on_close is not None:
         shares = call.node.shares
-        call.farewells[session.group_id, session.member_id] = lambda: shares.close_session(session)
+        call.on_close[session.group_id, session.member_id] = lambda: shares.close_session(session)
 
 
 def by_topic(parts: Mapping[Wanted, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def by_topic(parts: Mapping[Wanted, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def leader_of(wanted: Wanted, error: Outcome, call: Call) -> dict[str, int]:
-    """Told only where the client asked the wrong broker."""
+    """Only where the client asked the wrong broker."""
     known = None
     if error is not None and error.code in (Code.not_leader_or_follower, Code.fenced_leader_epoch):
         known = call.node.replicas.leader_of(*wanted)
@@ -84,7 +84,7 @@ def leader_of(wanted: Wanted, error: Outcome, call: Call) -> dict[str, int]:
 
 
 def endpoints(parts: Iterable[dict[str, Any]], call: Call) -> list[dict[str, Any]]:
-    """Of the leaders that `leader_of` told."""
+    """Of the leaders that `leader_of` gave."""
     leaders = {part["current_leader"]["leader_id"] for part in parts} - {-1}
     return [
         {"node_id": broker.id, "host": broker.host, "port": broker.port, "rack": broker.rack}

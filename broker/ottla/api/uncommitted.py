@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from ottla.api.call import Answer, Call, Deferred
+from ottla.api.requests import ProduceRequest
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
 from ottla.storage.core.verification import Ticket
@@ -20,7 +20,7 @@ log = logging.getLogger("ottla.api")
 refused = logging.getLogger("ottla.produce")
 
 ACKS_ALL = -1
-# Of a client that sends rubbish: the people on call should be able to find it.
+# A client that sends these should be easy to find in the log.
 LOGGED = (Code.invalid_record, Code.corrupt_message, Code.unsupported_compression_type, Code.message_too_large)
 
 
@@ -29,7 +29,7 @@ class Uncommitted(Deferred):
 
     __slots__ = ("_is_gathering", "_timer", "_waiting", "call", "request", "topics")
 
-    def __init__(self, request: Any, call: Call) -> None:
+    def __init__(self, request: ProduceRequest, call: Call) -> None:
         super().__init__()
         self.request = request
         self.call = call
@@ -40,8 +40,8 @@ class Uncommitted(Deferred):
 
     @property
     def client(self) -> int:
-        """What tells this client's connection from others."""
-        return id(self.call.farewells)
+        """What distinguishes this client's connection from others."""
+        return id(self.call.on_close)
 
     @contextmanager
     def gathering(self) -> Iterator[None]:
@@ -130,7 +130,7 @@ class Uncommitted(Deferred):
             return self.call.frame(encode(self.call.version, self.topics, throttle_ms=throttle_ms))
         for name, outcomes in self.topics:
             for outcome in outcomes:
-                if outcome.error_code:  # without an answer, a closed connection is the only sign of trouble
+                if outcome.error_code:  # without an answer, a closed connection is the only sign of failure
                     raise Malformed(f"produce with acks=0 to {name!r}-{outcome.index} failed: {outcome.message}")
         return None
 

@@ -3,9 +3,12 @@
     coordinator        this broker's shards: which key belongs to which, loading and unloading as the image says
     shard              the state of one partition of the topic, for as long as this broker leads it in one epoch
     loading            a shard is read from its log before anybody is answered
-    writing            what a shard writes: gathered per turn of the loop, appended, answered after commit
+    runner             performs what automata ask for; the only place that waits, for commits and for deadlines
+    writing            records become batches: at once, or gathered per turn of the loop
+    deadlines          of many automata, on one timer
     asking             questions between brokers: who reaches whom, and what this broker answers
     internal_topic     the topic, made when the first client asks for its coordinator
+    core/effects       what automata ask for: Reply, Write, Wake, Send
     core/partitioning  which partition keeps a key
     core/records       keys and values that begin with their version
 

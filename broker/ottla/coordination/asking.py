@@ -16,11 +16,11 @@ log = logging.getLogger("ottla.coordination")
 Call = Callable[[str, str, bytes], Awaitable[bytes]]
 """Ask the broker at this address by this method. Unreachable."""
 Answer = Callable[[bytes], Awaitable[bytes]]
-Told = TypeVar("Told")
+Answered = TypeVar("Answered")
 
 
 class Unreachable(Exception):
-    """No answer came: whether the broker heard the question is not known."""
+    """No answer came. Whether the broker got the question is not known."""
 
 
 class Asking:
@@ -32,20 +32,20 @@ class Asking:
         self._call = call
         self.answers: dict[str, Answer] = {}
 
-    async def ask(self, broker_id: int, method: str, question: msgspec.Struct, told: type[Told]) -> Told:
+    async def ask(self, broker_id: int, method: str, question: msgspec.Struct, answer_type: type[Answered]) -> Answered:
         """What another broker answers. Unreachable."""
         broker = self._feed.image.brokers.get(broker_id)
         if broker is None or self._call is None:
             raise Unreachable(f"broker {broker_id} is not known")
         data = await self._call(f"{broker.grpc_host}:{broker.grpc_port}", method, msgspec.msgpack.encode(question))
         try:
-            return msgspec.msgpack.decode(data, type=told)
+            return msgspec.msgpack.decode(data, type=answer_type)
         except ValueError as error:  # also what msgspec raises
             raise Unreachable(f"broker {broker_id} answers something that cannot be read: {error}") from error
 
     @contextmanager
     def unanswered_if_it_fails(self, broker_id: int) -> Iterator[None]:
-        """Whoever asks tries again; a fault that nobody thought of must not leave anybody waiting for ever."""
+        """Who asks tries again after Unreachable. Any other fault counts as that: nobody may wait for ever."""
         try:
             yield
         except Unreachable:

@@ -54,8 +54,8 @@ class Coordinator(ABC, Generic[Kept]):
         self._shards: dict[int, Kept] = {}
         self._partitions = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._looking: asyncio.Task[None] | None = None
-        self._look_again = False
+        self._reconciling: asyncio.Task[None] | None = None
+        self._must_reconcile = False
         self._stopped = False
         self.skipped_records = 0
         """Of all that were loaded: those that could not be read."""
@@ -72,21 +72,24 @@ class Coordinator(ABC, Generic[Kept]):
     def _upkeep(self) -> Iterable[Coroutine[None, None, None]]:
         """What goes on beside requests, until the coordinator is stopped."""
 
-    # looking up
+    # who keeps what
 
     @property
     def shards(self) -> list[Kept]:
         return list(self._shards.values())
 
     def shard_of(self, key: str) -> Kept:
-        """Who keeps this group or transactional id. KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
+        """What keeps this group or transactional id. KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
+        return self._shard_of(key)
+
+    def _shard_of(self, key: str) -> Kept:
         shard = self._shards.get(partition_of(key, self._partitions)) if self._partitions else None
         if shard is None or shard.loading or not shard.leads:
             raise self._absence(key)
         return shard
 
     def _absence(self, key: str) -> KafkaError:
-        """A broker that will be the coordinator in a moment says so: clients then need not look for it again."""
+        """A broker that will be the coordinator in a moment says so: clients then need not search for it again."""
         will_lead = self.leader(key) == self._replicas.node_id
         return KafkaError(Code.coordinator_load_in_progress if will_lead else Code.not_coordinator)
 
@@ -94,8 +97,8 @@ class Coordinator(ABC, Generic[Kept]):
         """The broker that coordinates this key, or -1 while there is none. The topic is made if it must be."""
         if self._topic.name not in self._feed.image.topics:
             await self._topic.make(self._feed)
-        while self._looking is not None:
-            await asyncio.wait([self._looking])  # so that a client need not come twice
+        while self._reconciling is not None:
+            await asyncio.wait([self._reconciling])  # so that a client need not come twice
         return self.leader(key)
 
     def leader(self, key: str) -> int:
@@ -112,7 +115,7 @@ class Coordinator(ABC, Generic[Kept]):
 
     def start(self) -> None:
         self._feed.subscribe(self._image_moved)
-        self._look()
+        self._reconcile_soon()
         for task in self._upkeep():
             self._keep(asyncio.ensure_future(task))
 
@@ -121,7 +124,7 @@ class Coordinator(ABC, Generic[Kept]):
         for shard in self._shards.values():
             shard.unload()
         self._shards.clear()
-        tasks = [*self._tasks, *([self._looking] if self._looking else ())]
+        tasks = [*self._tasks, *([self._reconciling] if self._reconciling else ())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -130,22 +133,22 @@ class Coordinator(ABC, Generic[Kept]):
         name = self._topic.name
         topic = new.topics.get(name)
         if (topic is not None and topic.id in changes.partitions) or name in changes.deleted.values():
-            self._look()
+            self._reconcile_soon()
 
-    def _look(self) -> None:
+    def _reconcile_soon(self) -> None:
         """Once the replicas have taken the roles that the image gives."""
-        self._look_again = True
-        if self._looking is None and not self._stopped:
-            self._looking = asyncio.ensure_future(self._follow_roles())
+        self._must_reconcile = True
+        if self._reconciling is None and not self._stopped:
+            self._reconciling = asyncio.ensure_future(self._reconcile_all())
 
-    async def _follow_roles(self) -> None:
+    async def _reconcile_all(self) -> None:
         try:
-            while self._look_again:
-                self._look_again = False
+            while self._must_reconcile:
+                self._must_reconcile = False
                 await self._replicas.settled()
                 self._reconcile()
         finally:
-            self._looking = None
+            self._reconciling = None
 
     def _reconcile(self) -> None:
         topic = self._replicas.image.topics.get(self._topic.name)

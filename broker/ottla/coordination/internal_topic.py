@@ -52,6 +52,6 @@ class InternalTopic(ABC):
     def _configs(self, factor: int) -> list[tuple[str, str]]: ...
 
     def _limited(self, setting: str, *, most: int) -> int:
-        """What was set is meant, as in Kafka. A default shrinks to what there is, so that one broker alone works."""
+        """An explicit setting holds, as in Kafka. A default shrinks to the number of brokers: one alone works."""
         wanted = int(self._settings.broker(setting))
         return wanted if setting in self._config.explicit else min(wanted, most)

@@ -16,13 +16,13 @@ __all__ = ["Loading"]
 log = logging.getLogger("ottla.coordination")
 
 BYTES_PER_TURN_MAX = 256 * 1024  # read and put in force before others on the loop get their turn
-TOLD_PER_SHARD_MAX = 10  # lines in the log about records that cannot be read
+LOGGED_PER_SHARD_MAX = 10  # lines in the log about records that cannot be read
 
 Replay = Callable[[memoryview, memoryview | None], None]
 
 
 class Loading:
-    """One attempt. `skipped`: records that could not be read; they are told of and left out."""
+    """One attempt. `skipped`: records that could not be read; they are logged and left out."""
 
     def __init__(self, shard: CoordinatorShard, *, read_bytes_max: int) -> None:
         self._shard = shard
@@ -81,5 +81,5 @@ class Loading:
 
     def _skip(self, offset: int, error: Exception) -> None:
         self.skipped += 1
-        if self.skipped <= TOLD_PER_SHARD_MAX:
+        if self.skipped <= LOGGED_PER_SHARD_MAX:
             log.error("%s: the record at offset %d cannot be read and is left out: %s", self._shard, offset, error)

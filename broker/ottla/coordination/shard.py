@@ -1,11 +1,10 @@
 """The state of one partition of an internal topic, for as long as this broker leads it in one epoch."""
 
-import asyncio
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from ottla.coordination.writing import Writer, WriteRules
-from ottla.errors import Code, KafkaError
+from ottla.coordination.runner import Runner
+from ottla.coordination.writing import WriteRules
 from ottla.ports import Clock
 from ottla.replica.partition import Partition
 
@@ -13,7 +12,7 @@ __all__ = ["CoordinatorShard"]
 
 
 class CoordinatorShard(ABC):
-    """`loading` until the log has been read; `ended` when another one leads."""
+    """`loading` until the log has been read; `ended` when another broker leads."""
 
     holds: ClassVar[str]
     """What `count` counts, for the log."""
@@ -25,7 +24,14 @@ class CoordinatorShard(ABC):
         self.loading = True
         self.ended = False
         self.replayed_offset = -1  # of the record that is being put in force
-        self._writer = Writer(partition, clock=clock, rules=write_rules)
+        self._runner = Runner(
+            partition,
+            clock=clock,
+            rules=write_rules,
+            on_perform=self.on_perform,
+            on_deadline=self.on_deadline,
+            on_send=self.on_send,
+        )
 
     def __str__(self) -> str:
         return str(self.partition)
@@ -39,16 +45,26 @@ class CoordinatorShard(ABC):
     def count(self) -> int: ...
 
     def is_committed(self, offset: int) -> bool:
-        return self.partition.high_watermark > offset
+        return self._runner.is_committed(offset)
 
     async def until_committed(self, offset: int) -> None:
         """KafkaError when that will not be known here."""
-        if self.is_committed(offset):
-            return
-        waiting: asyncio.Future[Code] = asyncio.get_running_loop().create_future()
-        self._writer.when_committed(offset, lambda code: None if waiting.done() else waiting.set_result(code))
-        if (code := await waiting) is not Code.none:
-            raise KafkaError(code)
+        await self._runner.until_committed(offset)
+
+    # called by the runner
+
+    def on_perform(self, key: str) -> None:  # noqa: B027 - most shards have nothing to note
+        """Effects of this automaton are performed now."""
+
+    def on_deadline(self, key: str) -> None:
+        """The automaton asked for this time by Wake."""
+        raise NotImplementedError(f"nobody asks for deadlines here: {key}")
+
+    def on_send(self, message: Any) -> None:
+        """Deliver it when what was written before is committed."""
+        raise NotImplementedError(f"nothing is sent from here: {message}")
+
+    # called by the coordinator and by loading
 
     @abstractmethod
     def replay(self, key: memoryview, value: memoryview | None) -> None:
@@ -60,4 +76,4 @@ class CoordinatorShard(ABC):
 
     @abstractmethod
     def unload(self) -> None:
-        """Another broker leads: whoever waits here must look for it."""
+        """Another broker leads: whoever waits here is sent there."""

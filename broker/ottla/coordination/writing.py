@@ -1,4 +1,4 @@
-"""What a shard writes: gathered per turn of the loop where many write little, appended, and told when committed."""
+"""How records get into the log of an internal topic: gathered per turn of the loop where many write little."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ ANSWERS = {
 
 
 def answer_code(code: Code) -> Code:
-    """What a client is told when a write to the coordinator's topic failed so."""
+    """The code that a client gets when a write to the coordinator's topic failed with this one."""
     return ANSWERS.get(code, code)
 
 
@@ -48,14 +48,24 @@ class Gathered(Protocol):
         """Put it in force; it is committed or lost together with everything up to this offset."""
 
     def ended(self, code: Code) -> None:
-        """Answer: it is committed, or never was appended, or nobody here will learn what became of it."""
+        """Answer: it is committed (NONE), or was refused, or nobody here will learn what became of it."""
 
 
 class Writer:
-    def __init__(self, partition: Partition, *, clock: Clock, rules: WriteRules) -> None:
+    """`when_committed` is the runner's: it calls back once for an offset."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        *,
+        clock: Clock,
+        codec: int,
+        when_committed: Callable[[int, Callable[[Code], None]], None],
+    ) -> None:
         self._partition = partition
         self._clock = clock
-        self._rules = rules
+        self._codec = codec
+        self._when_committed = when_committed
         self._body = bytearray()
         self._count = 0
         self._gathered: list[Gathered] = []
@@ -94,7 +104,7 @@ class Writer:
             return
         for write in gathered:
             write.appended(last_offset)
-        self.when_committed(last_offset, lambda code: _end_all(gathered, code))
+        self._when_committed(last_offset, lambda code: _end_all(gathered, code))
 
     def append_in_transaction(self, records: Sequence[Record], session: tuple[int, int], ticket: Ticket | None) -> int:
         """The same for a producer's id and epoch; `ticket` is needed for the first of its transaction."""
@@ -112,7 +122,7 @@ class Writer:
         session: tuple[int, int] | None = None,
         ticket: Ticket | None = None,
     ) -> int:
-        now_ms, codec = self._clock.wall_ms(), self._rules.codec
+        now_ms, codec = self._clock.wall_ms(), self._codec
         producer_id, producer_epoch = session or NO_PRODUCER
         data = assemble(
             compress(codec, body, None),
@@ -132,37 +142,6 @@ class Writer:
             return self._partition.append(batch, acks_all=True, from_client=False, ticket=ticket).last_offset
         except KafkaError as error:
             raise KafkaError(answer_code(error.code), error.message) from error
-
-    def when_committed(self, offset: int, told: Callable[[Code], None]) -> None:
-        """`told` is called once: at once, or when the offset is committed, or with the code for those who wait."""
-        commit = self._partition.committed(offset)
-        if commit is None:
-            told(Code.none)
-            return
-        Waiting(commit, told, seconds=self._rules.commit_s_max)
-
-
-class Waiting:
-    """For one commit, not longer than allowed."""
-
-    __slots__ = ("_commit", "_timeout", "_told")
-
-    def __init__(self, commit: "asyncio.Future[None]", told: Callable[[Code], None], *, seconds: float) -> None:
-        self._commit = commit
-        self._told = told
-        self._timeout = asyncio.get_running_loop().call_later(seconds, self._late)
-        commit.add_done_callback(self._done)
-
-    def _done(self, commit: "asyncio.Future[None]") -> None:
-        self._timeout.cancel()
-        error = commit.exception()
-        code = error.code if isinstance(error, KafkaError) else Code.none
-        self._told(answer_code(code))
-
-    def _late(self) -> None:
-        self._commit.remove_done_callback(self._done)
-        self._commit.add_done_callback(asyncio.Future.exception)  # nobody waits for it any longer
-        self._told(answer_code(Code.request_timed_out))
 
 
 def _end_all(gathered: Sequence[Gathered], code: Code) -> None:

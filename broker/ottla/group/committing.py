@@ -1,37 +1,34 @@
-"""One OffsetCommit on its way: checked, gathered with others, in force when appended, answered when committed."""
+"""Offsets on their way into the log: whether a member may commit, and what follows when the records are appended."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from ottla.errors import Code, KafkaError
-from ottla.group.contract.effects import Record
+from ottla.group.offsets.pending import Pending
 from ottla.group.offsets.records import CommittedOffset
 from ottla.group.shard import Shard
+from ottla.storage.core.verification import Ticket
 from ottla.wire.offset_commit import CommitRequest
 
-__all__ = ["Commit", "check_commit"]
+__all__ = ["Commit", "Entries", "TransactionalCommit", "check_commit", "commit_in_transaction"]
 
 GROUP_NOT_FOUND_SINCE = 9
+Entries: TypeAlias = Sequence[tuple[str, int, CommittedOffset]]
 
 
 class Commit:
-    """`told` is called with the code that the partitions of `entries` get: a plain call, for this is a hot path."""
+    """One OffsetCommit: in force when it is appended, with others of its turn of the loop; answered when committed.
 
-    __slots__ = ("_entries", "_group_id", "_shard", "_told")
+    `then` is called with the code that the partitions of `entries` get.
+    """
 
-    def __init__(
-        self,
-        shard: Shard,
-        group_id: str,
-        entries: Sequence[tuple[str, int, CommittedOffset]],
-        told: Callable[[Code], None],
-    ) -> None:
+    __slots__ = ("_entries", "_group_id", "_shard", "_then")
+
+    def __init__(self, shard: Shard, group_id: str, entries: Entries, then: Callable[[Code], None]) -> None:
         self._shard = shard
         self._group_id = group_id
         self._entries = entries
-        self._told = told
-
-    def begin(self, records: Sequence[Record]) -> None:
-        self._shard.gather(records, self)
+        self._then = then
 
     def appended(self, last_offset: int) -> None:
         shard = self._shard
@@ -40,7 +37,7 @@ class Commit:
             shard.keep_offset(self._group_id, topic, partition, committed)
 
     def ended(self, code: Code) -> None:
-        self._told(code)
+        self._then(code)
 
 
 def check_commit(shard: Shard, request: CommitRequest, version: int) -> None:
@@ -58,3 +55,41 @@ def check_commit(shard: Shard, request: CommitRequest, version: int) -> None:
             group.committed(request.member_id, shard.clock.monotonic())
     elif generation >= 0:
         raise KafkaError(Code.group_id_not_found if version >= GROUP_NOT_FOUND_SINCE else Code.illegal_generation)
+
+
+class TransactionalCommit(NamedTuple):
+    """A TxnOffsetCommit. A producer from before KIP-447 does not say on behalf of which member it commits."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    producer_id: int
+    producer_epoch: int
+    entries: Sequence[Pending]
+
+
+async def commit_in_transaction(shard: Shard, commit: TransactionalCommit, version: int, ticket: Ticket | None) -> None:
+    """`ticket`: the transaction's coordinator has vouched for it meanwhile, so this broker may lead no longer."""
+    if not shard.leads:
+        raise KafkaError(Code.not_coordinator)
+    _check_transactional(shard, commit, version)
+    session = (commit.producer_id, commit.producer_epoch)
+    await shard.until_committed(shard.commit_in_transaction(commit.group_id, session, commit.entries, ticket))
+
+
+def _check_transactional(shard: Shard, commit: TransactionalCommit, version: int) -> None:
+    group = shard.groups.get(commit.group_id)
+    names_member = commit.generation >= 0 or commit.member_id or commit.instance_id is not None
+    if group is None:
+        if commit.generation >= 0:
+            raise KafkaError(Code.illegal_generation)
+    elif names_member:
+        group.check_commit(
+            member_id=commit.member_id,
+            instance_id=commit.instance_id,
+            generation=commit.generation,
+            version=version,
+            transactional=True,
+        )
+        group.committed(commit.member_id, shard.clock.monotonic())

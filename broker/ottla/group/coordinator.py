@@ -2,41 +2,59 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import TypeVar
 
 from ottla.coordination.coordinator import Coordinator, Surroundings
 from ottla.coordination.core.partitioning import partition_of
+from ottla.coordination.core.records import Record
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import Rules
-from ottla.group.consumer_shell import ConsumerSettings
+from ottla.group.classic.joining import check as check_join
+from ottla.group.classic.member import Join, Joined, Leave, Left, Sync, Synced
+from ottla.group.committing import Commit, Entries, check_commit
+from ottla.group.consumer.group import ConsumerGroup
+from ottla.group.consumer.heartbeat import Heartbeat, HeartbeatAnswer
+from ottla.group.consumer.heartbeat import check as check_heartbeat
 from ottla.group.loading import GroupLoading
 from ottla.group.member_memory import MemberMemory
+from ottla.group.offsets.committed import Found
 from ottla.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
-from ottla.group.regex_resolving import RegexResolver
-from ottla.group.shard import Found, Shard
-from ottla.group.share_keeping import StateKeeper
-from ottla.group.share_shell import ShareSettings
+from ottla.group.persisting import StateKeeper
+from ottla.group.resolving import RegexResolver
+from ottla.group.settings import ConsumerSettings, ShareGroupSettings
+from ottla.group.shard import Shard
+from ottla.group.share.group import ShareGroup
+from ottla.group.share.heartbeat import ShareHeartbeat, ShareHeartbeatAnswer
+from ottla.group.share.heartbeat import check as check_share_heartbeat
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
 from ottla.replica.partition import Partition
 from ottla.share.core.messages import Persister
 from ottla.wire.markers import Marker
+from ottla.wire.offset_commit import CommitRequest
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["GroupCoordinator"]
 
 log = logging.getLogger("ottla.group")
 
+Answer = TypeVar("Answer")
+
 
 class GroupCoordinator(Coordinator[Shard]):
-    """A group without a name may keep offsets, as it always could; only members need a name."""
+    """A group without a name may keep offsets, as it always could; only members need a name.
+
+    Every request has a method here, which answers or raises KafkaError. The futures that wait for answers are made here
+    and filled by the runner; the groups below know only an opaque `to`.
+    """
 
     def __init__(self, around: Surroundings, *, persister: Persister) -> None:
         topic = OffsetsTopic(config=around.config, settings=around.settings, controller=around.controller)
         super().__init__(topic, around)
         self._consumers = ConsumerSettings(around.settings, around.system, around.feed)
-        self._shares = ShareSettings(around.settings, around.feed)
+        self._shares = ShareGroupSettings(around.settings, around.feed)
         self.memory = MemberMemory(
             around.config["ottla.group.members.bytes.max"],
             groups=lambda: (group for shard in self._ready() for group in shard.groups.values()),
@@ -45,7 +63,7 @@ class GroupCoordinator(Coordinator[Shard]):
         self.states = StateKeeper(persister, image=lambda: self._feed.image, keep=self._keep)
         self._removing = asyncio.Lock()  # one slice per turn of the loop, whatever is removed and why
 
-    # looking up
+    # who keeps what
 
     @property
     def regexes(self) -> RegexResolver:
@@ -55,13 +73,15 @@ class GroupCoordinator(Coordinator[Shard]):
         """Also KafkaError: INVALID_GROUP_ID."""
         if is_too_long(group_id):
             raise KafkaError(Code.invalid_group_id, f"a group id has at most {TEXT_BYTES_MAX} bytes")
-        return super().shard_of(group_id)
+        return self._shard_of(group_id)
 
     def shard_for_members(self, group_id: str) -> Shard:
         """As `shard_of`, for requests of members."""
         if not group_id:
             raise KafkaError(Code.invalid_group_id, "members need a group.id")
-        return self.shard_of(group_id)
+        if is_too_long(group_id):
+            raise KafkaError(Code.invalid_group_id, f"a group id has at most {TEXT_BYTES_MAX} bytes")
+        return self._shard_of(group_id)
 
     async def partition_for(self, group_id: str) -> tuple[str, int]:
         """The partition of the offsets topic that keeps this group, on whichever broker."""
@@ -70,6 +90,101 @@ class GroupCoordinator(Coordinator[Shard]):
         if topic is None:
             raise KafkaError(Code.coordinator_not_available)
         return OFFSETS_TOPIC, partition_of(group_id, len(topic.partitions))
+
+    # members of classic groups
+
+    async def join(self, group_id: str, request: Join) -> Joined:
+        """Answered when the group has come together."""
+        shard = self.shard_for_members(group_id)
+        setting = self._settings.broker
+        shortest, longest = setting("group.min.session.timeout.ms"), setting("group.max.session.timeout.ms")
+        if not shortest <= request.session_timeout_ms <= longest:
+            raise KafkaError(Code.invalid_session_timeout)
+        check_join(request)
+        self.memory.take(sum(len(name) + len(metadata) for name, metadata in request.protocols))
+        answer: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
+        shard.join(group_id, request, answer)
+        return await answer
+
+    async def sync(self, group_id: str, request: Sync) -> Synced:
+        """Answered when the leader's assignment is committed."""
+        shard = self.shard_for_members(group_id)
+        shard.require_group(group_id)
+        self.memory.take(sum(len(assignment) for _, assignment in request.assignments))
+        answer: asyncio.Future[Synced] = asyncio.get_running_loop().create_future()
+        shard.sync(group_id, request, answer)
+        return await answer
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> None:
+        self.shard_for_members(group_id).heartbeat(group_id, member_id, instance_id, generation)
+
+    async def leave(self, group_id: str, members: Sequence[Leave]) -> Left:
+        shard = self.shard_for_members(group_id)
+        answer: asyncio.Future[Left] = asyncio.get_running_loop().create_future()
+        shard.leave(group_id, members, answer)
+        return await answer
+
+    # members that live by heartbeats
+
+    async def consumer_heartbeat(self, request: Heartbeat) -> HeartbeatAnswer:
+        """KIP-848. Answered when what it changed is committed, and everything else that the answer depends on."""
+        group_id = request.group_id
+        shard = self.shard_of(group_id)
+        check_heartbeat(request, shard.consumer_rules.terms(group_id))
+        known = shard.groups.get(group_id)
+        expressions = list(known.log.regexes) if isinstance(known, ConsumerGroup) else []
+        if request.regex:
+            expressions.append(request.regex)
+        if expressions:
+            await self.regexes.resolve(expressions)
+            shard = self.shard_of(group_id)
+        answer: asyncio.Future[HeartbeatAnswer | Code] = asyncio.get_running_loop().create_future()
+        group = shard.consumer_heartbeat(request, answer)
+        answered = _accepted(await answer)
+        await shard.until_committed(group.written)
+        return answered
+
+    async def share_heartbeat(self, request: ShareHeartbeat) -> ShareHeartbeatAnswer:
+        """KIP-932. As consumer groups; then the states of partitions that members lack are begun."""
+        check_share_heartbeat(request)
+        shard = self.shard_of(request.group_id)
+        answer: asyncio.Future[ShareHeartbeatAnswer | Code] = asyncio.get_running_loop().create_future()
+        group = shard.share_heartbeat(request, answer)
+        answered = _accepted(await answer)
+        await shard.until_committed(group.written)
+        self.states.reconcile(shard, group)
+        return answered
+
+    # offsets, and groups as a whole
+
+    def commit(
+        self,
+        request: CommitRequest,
+        version: int,
+        entries: Entries,
+        records: Sequence[Record],
+        then: Callable[[Code], None],
+    ) -> None:
+        """`entries` and `records` are the same. `then` is called with the code that their partitions get.
+
+        A plain call instead of a future: every OffsetCommit comes here.
+        """
+        shard = self.shard_of(request.group_id)
+        check_commit(shard, request, version)
+        shard.gather(records, Commit(shard, request.group_id, entries, then))
+
+    async def delete_group(self, group_id: str) -> None:
+        """With its offsets, or with the states of what it shares."""
+        shard = self.shard_of(group_id)
+        group = shard.groups.get(group_id)
+        if group is None:
+            raise KafkaError(Code.group_id_not_found)
+        if not group.is_empty:
+            raise KafkaError(Code.non_empty_group)
+        if isinstance(group, ShareGroup):
+            await self.states.delete_group(shard, group)
+        else:
+            await shard.until_committed(shard.delete_group(group))
 
     # shards
 
@@ -118,8 +233,8 @@ class GroupCoordinator(Coordinator[Shard]):
     def _topics_deleted(self, topics: set[str]) -> None:
         for shard in self._ready():
             for group in shard.share_groups:
-                self.states.look(shard, group)
-        found = [(shard, offsets) for shard in self._ready() if (offsets := shard.offsets_of(topics))]
+                self.states.reconcile(shard, group)
+        found = [(shard, offsets) for shard in self._ready() if (offsets := shard.offsets.of_topics(topics))]
         if found:
             self._keep(asyncio.ensure_future(self._delete_offsets(found)))
 
@@ -135,9 +250,16 @@ class GroupCoordinator(Coordinator[Shard]):
         yield self._expire_every("offsets.retention.check.interval.ms", self._expire, "offsets")
 
     async def _expire(self, shard: Shard) -> int:
-        """Share groups are looked at as well: what was left half done before this broker led is done then."""
+        """Share groups are reconciled as well: what was left half done before this broker led is done then."""
         for group in shard.share_groups:
-            self.states.look(shard, group)
+            self.states.reconcile(shard, group)
         retention_ms = self._settings.broker("offsets.retention.minutes") * 60_000
         async with self._removing:
             return await shard.expire(now_ms=self._system.clock.wall_ms(), retention_ms=retention_ms)
+
+
+def _accepted(answer: Answer | Code) -> Answer:
+    """KafkaError: the group refuses by a code."""
+    if isinstance(answer, Code):
+        raise KafkaError(answer)
+    return answer

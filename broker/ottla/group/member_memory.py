@@ -21,7 +21,7 @@ COUNT_SECONDS_MIN = 1.0  # from one count of all members to the next
 class MemberMemory:
     """Invariant: members keep at most `used_bytes`, which every request adds to.
 
-    They are counted anew when that sum reaches the limit: most requests take the place of earlier ones.
+    They are counted again when that sum reaches the limit: most requests take the place of earlier ones.
     """
 
     def __init__(self, limit_bytes: int, *, groups: Callable[[], Iterable[Group]], clock: Clock) -> None:
@@ -37,7 +37,7 @@ class MemberMemory:
             self._count()
         if self.used_bytes + size > self._limit_bytes:
             log.warning(
-                "a member that brings %d bytes is sent away: %d are kept (ottla.group.members.bytes.max=%d)",
+                "a member that brings %d bytes is refused: %d are kept (ottla.group.members.bytes.max=%d)",
                 size,
                 self.used_bytes,
                 self._limit_bytes,

@@ -28,8 +28,7 @@ class Coordinators:
         self.groups = GroupCoordinator(around, persister=self.persister)
         self.shares = ShareHost(around, self.persister)
         self.markers = MarkerWriter(around.replicas, marked=self.groups.marked)
-        exchange = Exchange(self.asking)
-        exchange.write_here = self.markers.write_all
+        exchange = Exchange(self.asking, write_here=self.markers.write_all)
         self.producer_ids = ProducerIds(around.controller, around.feed, node_id)
         self.transactions = TransactionCoordinator(around, new_producer_id=self.producer_ids.next, exchange=exchange)
         self.verifier = Verifier(self.transactions.leader, exchange)

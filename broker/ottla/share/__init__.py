@@ -16,7 +16,8 @@
     core/acknowledging acknowledgements as clients send them
     core/chunk         batches as they were read, and which of them are for consumers
     core/sessions      what a member fetches from this broker, between its requests
-    core/state         a share-partition's state as the log tells it, a snapshot and what came after
+    core/state         a share-partition's state as the log has it: a snapshot and what came after
+    core/deciding      how that state changes, and the record that says so
     core/records       Kafka's formats in the state topic
     core/questions     what the persister asks, by method
     core/messages      what is kept of a share-partition, and the Persister's contract

@@ -89,15 +89,15 @@ class ShareCoordinator(Coordinator[ShareShard]):
                     log.warning("%s: states of deleted topics stay for now: %s", shard, error)
 
     def _upkeep(self) -> Iterable[Coroutine[None, None, None]]:
-        yield self._do_every(COLD_INTERVAL, self._snapshot_cold, "quiet share-partitions written anew")
+        yield self._do_every(COLD_INTERVAL, self._snapshot_cold, "snapshots of quiet share-partitions written")
         yield self._do_every(PRUNE_INTERVAL, self._prune, "records deleted that newer ones replace")
 
-    async def _do_every(self, setting: str, deed: Callable[[ShareShard], Awaitable[int]], what: str) -> None:
+    async def _do_every(self, setting: str, work: Callable[[ShareShard], Awaitable[int]], what: str) -> None:
         while True:
             await self._pause(setting)
             for shard in self._ready():
                 try:
-                    count = await deed(shard)
+                    count = await work(shard)
                 except KafkaError as error:
                     log.warning("%s: no %s for now: %s", shard, what, error)
                 else:

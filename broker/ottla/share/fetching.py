@@ -12,7 +12,7 @@ from ottla.share.core.chunk import Chunk
 from ottla.share.core.partition import Acquired
 from ottla.share.core.sessions import ShareSession, Wanted
 from ottla.share.host import ShareHost
-from ottla.share.hosted import PASSING, HostedShare, Wish, told_to_clients
+from ottla.share.hosted import PASSING, HostedShare, Wish, client_error
 
 __all__ = ["Delivered", "Limits", "ShareFetching"]
 
@@ -97,21 +97,21 @@ class ShareFetching:
     async def _read(self) -> list[Read]:
         """As much as may be answered, from the partitions whose turn it is; nothing is acquired yet."""
         found: list[Read] = []
-        room = self._limits.size_bytes_max
+        bytes_left = self._limits.size_bytes_max
         self._unloaded = False
         self._failures = {}
         for wanted in list(self._session.wanted):
-            if room <= 0 and found:
+            if bytes_left <= 0 and found:
                 break
             try:
                 hosted = self._hosted(wanted)
-                chunk = await self._read_one(hosted, room) if hosted is not None else None
+                chunk = await self._read_one(hosted, bytes_left) if hosted is not None else None
             except KafkaError as error:
                 self._failures[wanted] = Delivered(error=error)
                 continue
             if hosted is not None and chunk is not None:
                 found.append(Read(wanted, hosted, chunk))
-                room -= len(chunk)
+                bytes_left -= len(chunk)
         return found
 
     def _hosted(self, wanted: Wanted) -> HostedShare | None:
@@ -136,17 +136,17 @@ class ShareFetching:
         if not isinstance(error, KafkaError):
             raise error
         if error.code not in LATER:
-            raise told_to_clients(error)
+            raise client_error(error)
         self._unloaded = True
         return None
 
-    async def _read_one(self, hosted: HostedShare, room: int) -> Chunk | None:
+    async def _read_one(self, hosted: HostedShare, bytes_left: int) -> Chunk | None:
         partition, begin = hosted.partition, hosted.share.next_offset
         committed = self._settings.read_committed
         end = partition.last_stable_offset if committed else partition.high_watermark
         if begin is None or begin >= end or self._limits.records_max <= 0:
             return None
-        size = min(room, PARTITION_BYTES_MAX)
+        size = min(bytes_left, PARTITION_BYTES_MAX)
         read = partition.read_slice(start=begin, end=end, size_bytes_max=size, whole_first=True)
         if read is None:
             read = await partition.read_slice_cold(start=begin, end=end, size_bytes_max=size, whole_first=True)

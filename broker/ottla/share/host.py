@@ -1,7 +1,7 @@
 """The share-partitions of this broker: loaded by the first fetch, kept while members of the group fetch from here.
 
 A share-partition that is not needed any longer, or not led, goes when what it took is written; only then may it be
-loaded anew, so that nothing that was acknowledged is missing from what is read.
+loaded again, so that nothing that was acknowledged is missing from what is read.
 """
 
 import asyncio

@@ -18,7 +18,7 @@ from ottla.share.core.messages import Persister, ShareKey
 from ottla.share.core.partition import Acquired, SharePartition
 from ottla.share.locks import Locks
 
-__all__ = ["PASSING", "HostedShare", "Wish", "told_to_clients"]
+__all__ = ["PASSING", "HostedShare", "Wish", "client_error"]
 
 log = logging.getLogger("ottla.share")
 
@@ -28,10 +28,10 @@ GONE = (*FENCED, Code.group_id_not_found, Code.unknown_topic_or_partition)
 
 
 class Change(NamedTuple):
-    """`told` is of acknowledgements and releases; without it, nobody waits and nothing is taken back."""
+    """`done` is of acknowledgements and releases; without it, nobody waits and nothing is taken back."""
 
     spans: Sequence[Span]
-    told: "asyncio.Future[None] | None"
+    done: "asyncio.Future[None] | None"
 
 
 class Wish(NamedTuple):
@@ -105,7 +105,7 @@ class HostedShare:
         self._waiters.setdefault(waiter)
 
     def pass_on(self, waiter: asyncio.Event) -> None:
-        """There is something, but not enough for this one: let those behind it look."""
+        """There is something, but not enough for this one: let those behind it try."""
         line = iter(self._waiters)
         if waiter in line and (following := next(line, None)) is not None:
             following.set()
@@ -127,13 +127,13 @@ class HostedShare:
     # what is to be written
 
     def acknowledge(self, member: str, acknowledgements: Sequence[Acknowledgement]) -> "asyncio.Future[None]":
-        """Done when it is committed. Raises, at once or later, what the client is to be told."""
+        """Done when it is committed. Raises, at once or later, the error for the client."""
         return self._change(self.share.acknowledge(member, acknowledgements))
 
     def release(self, member: str) -> None:
         """Everything that the member holds."""
         if spans := self.share.release(member):
-            self._change(spans).add_done_callback(_heard)
+            self._change(spans).add_done_callback(_ignore_outcome)
 
     def acquire(self, member: str, chunk: Chunk, wish: Wish, *, lock_s: float, now: float) -> list[Acquired]:
         """What the member gets of a chunk; what holds nothing for consumers is passed over for good."""
@@ -164,12 +164,12 @@ class HostedShare:
         self._enqueue(Change(spans, None))
 
     def _change(self, spans: Sequence[Span]) -> "asyncio.Future[None]":
-        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if spans:
-            self._enqueue(Change(spans, told))
+            self._enqueue(Change(spans, done))
         else:
-            told.set_result(None)
-        return told
+            done.set_result(None)
+        return done
 
     def _enqueue(self, change: Change) -> None:
         self._queue.append(change)
@@ -204,30 +204,30 @@ class HostedShare:
         return None
 
     def _settle(self, changes: Sequence[Change], failure: KafkaError | None) -> None:
-        told = [(change.spans, change.told) for change in changes if change.told is not None]
-        spans = [span for each, _ in told for span in each]
+        awaited = [(change.spans, change.done) for change in changes if change.done is not None]
+        spans = [span for each, _ in awaited for span in each]
         if failure is None:
             self._share.written(spans)
         else:
             self._share.not_written(spans)
-            self._locks.look_now(self)
-        for _, future in told:
+            self._locks.check_now(self)
+        for _, future in awaited:
             if future.done():
                 continue
             if failure is None:
                 future.set_result(None)
             else:
-                future.set_exception(told_to_clients(failure))
+                future.set_exception(client_error(failure))
 
 
-def _heard(done: "asyncio.Future[None]") -> None:
+def _ignore_outcome(done: "asyncio.Future[None]") -> None:
     """Nobody waits for it, and the log has it."""
     if not done.cancelled():
         done.exception()
 
 
-def told_to_clients(failure: KafkaError) -> KafkaError:
-    """As Kafka: what went wrong between brokers, in words that clients know."""
+def client_error(failure: KafkaError) -> KafkaError:
+    """As Kafka: errors between brokers, as codes that clients know."""
     if failure.code in PASSING:
         return KafkaError(Code.coordinator_not_available, failure.message)
     if failure.code in FENCED:

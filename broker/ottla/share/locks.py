@@ -27,7 +27,7 @@ class Locks:
         if self._due[0][0] == deadline:
             self._arm()
 
-    def look_now(self, held: Expiring) -> None:
+    def check_now(self, held: Expiring) -> None:
         """Locks are in force again that may be over by now."""
         self.add(self._clock.monotonic(), held)
 

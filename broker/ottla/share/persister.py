@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 10.0
 ANSWER_SECONDS_MAX = 6.0  # a little longer than a coordinator waits for its replicas
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.02, 0.5
 TRY_AGAIN = frozenset({Code.coordinator_not_available, Code.coordinator_load_in_progress, Code.not_coordinator})
-Told = TypeVar("Told")
+Answered = TypeVar("Answered")
 
 
 class CoordinatedPersister:
@@ -58,7 +58,7 @@ class CoordinatedPersister:
 
     # asking
 
-    async def _ask(self, question: Question[Told]) -> Told:
+    async def _ask(self, question: Question[Answered]) -> Answered:
         give_up_at, pause = self._clock.monotonic() + PATIENCE_SECONDS, PAUSE_SECONDS_MIN
         while True:
             try:
@@ -74,7 +74,7 @@ class CoordinatedPersister:
         is_known = code is Code.unknown_topic_or_partition and key.topic_id in self._feed.image.topics_by_id
         return code in TRY_AGAIN or is_known
 
-    async def _ask_once(self, question: Question[Told], seconds_left: float) -> Told:
+    async def _ask_once(self, question: Question[Answered], seconds_left: float) -> Answered:
         try:
             broker_id = await self._coordinator.leader_of(str(question.key))
         except KafkaError as error:
@@ -88,7 +88,7 @@ class CoordinatedPersister:
             message = f"broker {broker_id}, which keeps the state of {question.key}, does not answer: {error}"
             raise KafkaError(Code.coordinator_not_available, message) from error
 
-    async def _ask_other(self, broker_id: int, question: Question[Told]) -> Told:
+    async def _ask_other(self, broker_id: int, question: Question[Answered]) -> Answered:
         with self._asking.unanswered_if_it_fails(broker_id):
             reply = await self._asking.ask(broker_id, question.method, question, Reply)
             code = Code(reply.code)
@@ -104,7 +104,7 @@ class CoordinatedPersister:
     async def _answer(self, kind: type[Question[Any]], data: bytes) -> bytes:
         question = msgspec.msgpack.decode(data, type=kind)
         try:
-            told = await question.put_to(self._coordinator)
+            answer = await question.put_to(self._coordinator)
         except KafkaError as error:
             return msgspec.msgpack.encode(Reply(error.code, error.message or ""))
-        return msgspec.msgpack.encode(Reply(told=msgspec.Raw(msgspec.msgpack.encode(told))))
+        return msgspec.msgpack.encode(Reply(told=msgspec.Raw(msgspec.msgpack.encode(answer))))

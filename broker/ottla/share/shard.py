@@ -1,11 +1,11 @@
 """The states of one partition of the state topic, for as long as this broker leads it in one epoch.
 
 A change is in force when it is appended, and answered when it is committed. A question that changes nothing writes a
-record all the same: one who has been replaced and does not know it yet cannot commit, and so tells no old news. Only
-fences of lower epochs, which nobody takes back, and summaries for tools are told from memory.
+record all the same: a coordinator that has been replaced and does not know it yet cannot commit, and so never answers
+what is out of date. Only fences of lower epochs, which are never taken back, and summaries for tools come from memory.
 
-The log keeps everything from the oldest snapshot that is still somebody's newest; what is before goes with `prune`, and
-`snapshot_cold` makes that move on.
+The log keeps everything from the oldest snapshot that is still the newest of some key. `prune` deletes what is before,
+and `snapshot_cold` writes new snapshots so that this point moves on.
 """
 
 import asyncio
@@ -13,15 +13,15 @@ import uuid
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from ottla.coordination.core.records import Record
 from ottla.coordination.shard import CoordinatorShard
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
 from ottla.ports import Clock
 from ottla.replica.partition import Partition
-from ottla.share.core import records
-from ottla.share.core.messages import UNINITIALIZED, ShareKey, ShareState, StateBatch, Summary
-from ottla.share.core.state import Kept, Update, begun, merged
+from ottla.share.core import deciding, records
+from ottla.share.core.deciding import Change
+from ottla.share.core.messages import ShareKey, ShareState, StateBatch, Summary
+from ottla.share.core.state import Kept, Update, begun
 
 __all__ = ["ShareShard"]
 
@@ -94,47 +94,48 @@ class ShareShard(CoordinatorShard):
         return Summary() if kept is None else kept.summary
 
     async def _until_key_committed(self, key: ShareKey) -> None:
-        """What is told of this key may leave. KafkaError when that will not be known here."""
+        """What is known of this key may leave this broker. KafkaError when that will not be known here."""
         await self.until_committed(self._written.get(key, NOTHING))
 
     # writing: append and put in force; KafkaError: neither
 
     def _update(self, key: ShareKey, kept: Kept, update: Update) -> Kept:
-        after = kept.updated(update)
-        if after.updates > self._updates_per_snapshot():
-            after = after.snapshotted(now_ms=self.clock.wall_ms())
-            self._snapshot(key, after)
-            return after
-        start = UNINITIALIZED if after.start == kept.start else after.start
-        written = Update(
-            leader_epoch=after.leader_epoch, start=start, batches=merged((), update.batches, start=after.start)
-        )
-        self._append(key, records.update_record(key, written, snapshot_epoch=kept.snapshot_epoch))
-        self.states[key] = after
+        after = self._write(deciding.update(key, kept, update, **self._terms()))
+        assert after is not None
         return after
 
     def _touch(self, key: ShareKey) -> None:
         """A record that changes nothing."""
-        if (kept := self.states.get(key)) is None:
-            self._delete(key)
-        else:
-            self._update(key, kept, Update(leader_epoch=kept.leader_epoch))
+        self._write(deciding.touch(key, self.states.get(key), **self._terms()))
+
+    def _terms(self) -> dict[str, int]:
+        return {"updates_max": self._updates_per_snapshot(), "now_ms": self.clock.wall_ms()}
 
     def _snapshot(self, key: ShareKey, kept: Kept) -> None:
-        self._snapshots[key] = self._append(key, records.snapshot_record(key, kept))
-        self.states[key] = kept
+        self._write(deciding.snapshot(key, kept))
 
     def _delete(self, key: ShareKey) -> None:
-        offset = self._append(key, records.deletion_record(key))
-        self.states.pop(key, None)
-        self._snapshots.pop(key, None)
-        self._writer.when_committed(offset, partial(self._forget, key))
+        self._write(deciding.delete(key))
 
-    def _append(self, key: ShareKey, record: Record) -> int:
+    def _write(self, change: Change) -> Kept | None:
         if not self.leads:
             raise KafkaError(Code.not_coordinator)
-        offset = self._written[key] = self._writer.append([record])
-        return offset
+        effects = deciding.effects_of(change, in_force=partial(self._put, change))
+        self._runner.perform(change.key.group_id, effects)
+        if change.after is None:
+            self._runner.when_committed(self._written[change.key], partial(self._forget, change.key))
+        return change.after
+
+    def _put(self, change: Change, offset: int) -> None:
+        key = change.key
+        self._written[key] = offset
+        if change.after is None:
+            self.states.pop(key, None)
+            self._snapshots.pop(key, None)
+            return
+        self.states[key] = change.after
+        if change.is_snapshot:
+            self._snapshots[key] = offset
 
     def _forget(self, key: ShareKey, _: Code) -> None:
         """Until its end is committed, whoever asks for it must wait."""
@@ -148,9 +149,9 @@ class ShareShard(CoordinatorShard):
             self._delete(key)
 
     def drop_orphans(self, is_known: Callable[[uuid.UUID], bool]) -> int:
-        """States of topics that nobody has known for two rounds: they were deleted while nobody led here.
+        """States of topics that were unknown in two rounds go: the topics were deleted while nobody led here.
 
-        Once is not enough: this broker may have its part of the log before it hears of a topic.
+        Once is not enough: this broker may have its part of the log before it has the metadata of a topic.
         """
         orphans = {key for key in self.states if not is_known(key.topic_id)}
         gone, self._orphans = orphans & self._orphans, orphans
@@ -159,7 +160,7 @@ class ShareShard(CoordinatorShard):
         return len(gone)
 
     async def snapshot_cold(self, *, now_ms: int, age_ms: int) -> int:
-        """Write anew what has not been written for so long, where the log has records that nobody needs; how many."""
+        """New snapshots of what was not written for so long, where the log has records that nobody needs; how many."""
         if self.partition.log.end_offset - self._oldest_needed() <= len(self.states):
             return 0
         cold = [key for key, kept in self.states.items() if now_ms - kept.written_ms >= age_ms]
@@ -202,5 +203,6 @@ class ShareShard(CoordinatorShard):
         self.loading = False
 
     def unload(self) -> None:
-        """Another broker leads: whoever waits here is told by the partition."""
+        """Another broker leads: the partition says so to whoever waits here."""
         self.ended = True
+        self._runner.stop()

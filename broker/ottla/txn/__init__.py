@@ -3,7 +3,7 @@
     api/k22 … k66      decode, ask, answer
     coordinator        this broker's shards; what it has in common with that of groups is in `coordination`
     shard              the transactions of one partition of the state topic, as long as this broker leads it
-    markers            tells the leaders of a transaction's partitions how it ended, until all have heard it
+    markers            orders markers from the leaders of a transaction's partitions, until all have written them
     exchange           questions between brokers; marking: markers for partitions that this broker leads
     verifying          the other side: a partition's leader asks the coordinator before the first batch gets in
     core/states        the table of states and events
@@ -13,8 +13,8 @@
 
 **State is what the log says.** A decision's record is appended first; if that is refused, nothing changes. Then it is
 in force here for whoever asks next, but nothing leaves this broker before the record is committed: answers wait for the
-last record of the transaction they tell of, and markers are sent when the decision to end (PrepareCommit, PrepareAbort)
-is committed. A broker that loses the partition forgets the shard; whoever leads next reads the log, finds transactions
+last record of their transaction, and markers are sent when the decision to end (PrepareCommit, PrepareAbort) is
+committed. A broker that loses the partition forgets the shard; whoever leads next reads the log, finds transactions
 that were being ended, and sends their markers again. A marker that comes twice does no harm.
 
 **Two flows.** Clients of the old flow add partitions themselves and keep their epoch; those of `transaction.version` 2

@@ -34,13 +34,13 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         super().__init__(topic, around)
         self._new_producer_id = new_producer_id
         self._markers = Markers(feed=around.feed, exchange=exchange)
-        exchange.add_here = self.member_codes
+        exchange.coordinate(self.member_codes)
 
     async def stop(self) -> None:
         self._markers.close()
         await super().stop()
 
-    # looking up
+    # who keeps what
 
     @property
     def version(self) -> int:
@@ -53,7 +53,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             raise KafkaError(Code.invalid_request, "a transactional id must not be empty")
         if is_too_long(transactional_id):
             raise KafkaError(Code.invalid_request, f"a transactional id has at most {TEXT_BYTES_MAX} bytes")
-        return super().shard_of(transactional_id)
+        return self._shard_of(transactional_id)
 
     # requests
 
@@ -110,7 +110,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             if not membership.add:
                 return await self.verify(membership.transactional_id, session, partitions)
             if any(self._feed.image.partition(*one) is None for one in partitions):
-                raise KafkaError(Code.coordinator_not_available, "this broker has not heard of the partition yet")
+                raise KafkaError(Code.coordinator_not_available, "this broker does not know the partition yet")
             decision = await self.add(membership.transactional_id, session, partitions)
             return [decision.code] * len(partitions)
         except KafkaError as error:

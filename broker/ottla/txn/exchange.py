@@ -11,25 +11,35 @@ from ottla.txn.core.messages import ADD_PARTITIONS, WRITE_MARKERS, Codes, Marker
 __all__ = ["Exchange"]
 
 
+WriteMarkers = Callable[[Sequence[MarkerOrder]], Awaitable[list[Code]]]
+AddPartitions = Callable[[Membership], Awaitable[list[Code]]]
+
+
 class Exchange:
-    def __init__(self, asking: Asking) -> None:
+    """`write_here`: markers for partitions that this broker leads. Its coordinator comes by `coordinate`."""
+
+    def __init__(self, asking: Asking, *, write_here: WriteMarkers) -> None:
         self._asking = asking
-        self.write_here: Callable[[Sequence[MarkerOrder]], Awaitable[list[Code]]]
-        self.add_here: Callable[[Membership], Awaitable[list[Code]]]
+        self._write_here = write_here
+        self._add_here: AddPartitions
         asking.answers[WRITE_MARKERS] = self._answer_markers
         asking.answers[ADD_PARTITIONS] = self._answer_membership
+
+    def coordinate(self, add_here: AddPartitions) -> None:
+        """Questions about memberships for this broker's own coordinator, which itself needs the exchange."""
+        self._add_here = add_here
 
     async def write_markers(self, broker_id: int, orders: list[MarkerOrder]) -> list[Code]:
         with self._asking.unanswered_if_it_fails(broker_id):
             if broker_id == self._asking.node_id:
-                return await self.write_here(orders)
+                return await self._write_here(orders)
             count = sum(len(order.partitions) for order in orders)
             return await self._ask(broker_id, WRITE_MARKERS, Orders(orders), count)
 
     async def add_partitions(self, broker_id: int, membership: Membership) -> list[Code]:
         with self._asking.unanswered_if_it_fails(broker_id):
             if broker_id == self._asking.node_id:
-                return await self.add_here(membership)
+                return await self._add_here(membership)
             return await self._ask(broker_id, ADD_PARTITIONS, membership, len(membership.partitions))
 
     async def _ask(self, broker_id: int, method: str, question: msgspec.Struct, count: int) -> list[Code]:
@@ -42,10 +52,10 @@ class Exchange:
             raise Unreachable(f"broker {broker_id} answers something that cannot be read: {error}") from error
 
     async def _answer_markers(self, data: bytes) -> bytes:
-        return _packed(await self.write_here(msgspec.msgpack.decode(data, type=Orders).orders))
+        return _packed(await self._write_here(msgspec.msgpack.decode(data, type=Orders).orders))
 
     async def _answer_membership(self, data: bytes) -> bytes:
-        return _packed(await self.add_here(msgspec.msgpack.decode(data, type=Membership)))
+        return _packed(await self._add_here(msgspec.msgpack.decode(data, type=Membership)))
 
 
 def _packed(codes: Sequence[Code]) -> bytes:

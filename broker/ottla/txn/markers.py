@@ -1,4 +1,4 @@
-"""Telling the leaders of a transaction's partitions how it ended, until all have heard it.
+"""Markers are ordered from the leaders of a transaction's partitions, until all have written them.
 
 Orders to one broker are gathered while an earlier message to it is on its way, so that many small transactions share
 messages. A leader that changed, is away or lacks replicas is tried again; a partition whose topic was deleted is done.

@@ -14,7 +14,7 @@ __all__ = ["Marked", "MarkerWriter"]
 
 COMMIT_SECONDS_MAX = 30.0
 Marked = Callable[[Partition, Marker, int], None]
-"""Told of a marker as soon as it stands in the log, at this offset."""
+"""Called for a marker as soon as it stands in the log, at this offset."""
 
 
 class MarkerWriter:

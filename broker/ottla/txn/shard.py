@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol
 
+from ottla.coordination.core.effects import Send
 from ottla.coordination.shard import CoordinatorShard
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
@@ -87,7 +88,7 @@ class TransactionShard(CoordinatorShard):
             raise KafkaError(Code.not_coordinator)
 
     async def until_id_committed(self, transactional_id: str) -> None:
-        """What is told of this id may leave. KafkaError when that will not be known here."""
+        """What is known of this id may leave this broker. KafkaError when that will not be known here."""
         await self.until_committed(self._written.get(transactional_id, NONE))
 
     async def _until_ended(self, transactional_id: str, patience_s: float) -> None:
@@ -101,10 +102,8 @@ class TransactionShard(CoordinatorShard):
 
     def write(self, transaction: Transaction) -> None:
         """Append it and put it in force; KafkaError: neither. An end goes on by itself from here."""
-        offset = self._writer.append([(records.key_of(transaction.id), records.value_of(transaction))])
-        self._put(transaction, offset)
-        if transaction.state in ENDING:
-            self._finish_soon(transaction)
+        effects = records.effects_of(transaction, in_force=partial(self._put, transaction))
+        self._runner.perform(transaction.id, effects)
 
     def _put(self, transaction: Transaction, offset: int) -> None:
         self.transactions[transaction.id] = transaction
@@ -125,10 +124,10 @@ class TransactionShard(CoordinatorShard):
         return count
 
     def _expire_one(self, transactional_id: str) -> None:
-        offset = self._writer.append([(records.key_of(transactional_id), None)])
+        offset = self._runner.append([(records.key_of(transactional_id), None)])
         del self.transactions[transactional_id]
         self._written[transactional_id] = offset
-        self._writer.when_committed(offset, partial(self._forget, transactional_id))
+        self._runner.when_committed(offset, partial(self._forget, transactional_id))
 
     def _forget(self, transactional_id: str, _: Code) -> None:
         """Until its end is committed, whoever asks for it must wait."""
@@ -140,7 +139,9 @@ class TransactionShard(CoordinatorShard):
 
     # ending: markers to all partitions, then the last record
 
-    def _finish_soon(self, transaction: Transaction) -> None:
+    def on_send(self, message: Transaction) -> None:
+        """Its markers, and the last record, in a task of its own. `_until_ended` waits for that task."""
+        transaction = message
         task = self._ending[transaction.id] = asyncio.ensure_future(self._finish(transaction))
         task.add_done_callback(lambda _: self._finished(transaction.id, task))
 
@@ -152,9 +153,7 @@ class TransactionShard(CoordinatorShard):
 
     async def _finish(self, transaction: Transaction) -> None:
         try:
-            commit = self.partition.committed(self._written[transaction.id])
-            if commit is not None:
-                await commit
+            await self._runner.until_safe(self._written[transaction.id])
         except KafkaError:
             return  # this broker leads no longer, and whoever does will find out what the log says
         if await self._delivery.deliver(transaction, coordinator_epoch=self.epoch, leads=lambda: self.leads):
@@ -182,10 +181,11 @@ class TransactionShard(CoordinatorShard):
         self.loading = False
         for transaction in list(self.transactions.values()):
             if transaction.state in ENDING:
-                self._finish_soon(transaction)
+                self._runner.perform(transaction.id, [Send(transaction)])
 
     def unload(self) -> None:
-        """Another broker leads: whoever waits here must look for it."""
+        """Another broker leads: the partition says so to whoever waits here."""
         self.ended = True
+        self._runner.stop()
         for task in self._ending.values():
             task.cancel()

@@ -35,7 +35,7 @@ class Asked(NamedTuple):
 
 
 class Verifier:
-    """`leader` tells which broker coordinates a transactional id, or -1."""
+    """`leader` knows which broker coordinates a transactional id; -1: none."""
 
     def __init__(self, leader: Callable[[str], int], exchange: Exchange) -> None:
         self._leader = leader

@@ -150,6 +150,9 @@ class Restored:
     def new_classic_group(self, group_id: str) -> ClassicGroup:
         return ClassicGroup(group_id, Rules(new_id=str, wall_ms=lambda: 0))
 
+    def put_group(self, group: ClassicGroup) -> None:
+        self.groups[group.group_id] = group
+
     def forget_group(self, group_id: str, kind: str) -> None:
         del self.groups[group_id]
 

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ottla.coordination.core.effects import Write
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.heartbeat import Heartbeat, heartbeat
 from ottla.group.consumer.member import MemberState
-from ottla.group.contract.effects import Write
 from support.consumer_groups import GROUP, Answer, Client, LittleShard, topic_id
 
 T = topic_id("t").bytes

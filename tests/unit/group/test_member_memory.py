@@ -34,7 +34,7 @@ def test_what_members_keep_counts_and_what_they_brought_before_does_not() -> Non
     group, clock = ClassicGroup("g", Rules(new_id=str, wall_ms=lambda: 0)), Clock()
     others: Any = SimpleNamespace(type="consumer")
     memory = MemberMemory(1000, groups=lambda: [group, others], clock=clock)  # type: ignore[arg-type]
-    group.add(member(500))
+    group.roster.add(member(500))
     memory.take(500)
     memory.take(490)
     clock.now += COUNT_SECONDS_MIN

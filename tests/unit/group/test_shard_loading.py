@@ -30,11 +30,13 @@ def test_a_transaction_that_ends_while_its_offsets_are_read(commit: bool) -> Non
     shard = loading_shard()
     shard.keep_pending(PRODUCER, "readers", [("t", 0, CommittedOffset(5, -1, "", 0))], position=OFFSET - 1)
     shard.decided(PRODUCER, commit=commit, offset=OFFSET)
-    assert "readers" not in shard.offsets, "not before everything is read"
+    assert shard.offsets.get("readers") is None, "not before everything is read"
     shard.loaded()
-    kept = shard.offsets["readers"].get("t", 0) if "readers" in shard.offsets else None
-    assert (kept is not None) == commit
-    if kept is not None:
+    offsets = shard.offsets.get("readers")
+    assert (offsets is not None) == commit
+    if offsets is not None:
+        kept = offsets.get("t", 0)
+        assert kept is not None
         assert kept.offset == 5
-        assert shard.offsets["readers"].written == OFFSET
-    assert not shard.pending.has_group("readers")
+        assert offsets.written == OFFSET
+    assert not shard.offsets.has_pending("readers")

@@ -12,9 +12,10 @@ from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import Rules
 from ottla.group.classic.member import Join, Joined
 from ottla.group.loading import GroupLoading
+from ottla.group.offsets.expiry import TOMBSTONES_PER_BATCH_MAX
 from ottla.group.offsets.records import CommittedOffset, offset_key, offset_value
 from ottla.group.offsets_topic import OFFSETS_TOPIC
-from ottla.group.shard import TOMBSTONES_PER_BATCH_MAX, UNJOINED_GROUPS_MAX, Shard
+from ottla.group.shard import UNJOINED_GROUPS_MAX, Shard
 from ottla.metadata.model.state import PartitionState
 from ottla.replica.partition import Partition
 from ottla.storage.core.settings import LogSettings
@@ -104,9 +105,9 @@ def test_everything_that_expired_goes(play: Play) -> None:
         for number in range(GROUPS):
             life.commit("wide", f"t{number}")
         assert await life.shard.expire(now_ms=1000, retention_ms=1000) == 2 * GROUPS
-        assert not life.shard.groups and not life.shard.offsets
+        assert not life.shard.groups and not any(map(life.shard.offsets.has, ("wide", "g0", f"g{GROUPS - 1}")))
         again = await life.reloaded()
-        assert not again.groups and not any(again.offsets.values())
+        assert not again.groups and not again.offsets.of_topics({"t", "t0", f"t{GROUPS - 1}"})
 
     play(what)
 
@@ -130,7 +131,7 @@ def test_nothing_is_written_once_the_shard_is_unloaded(play: Play) -> None:
     async def what(life: Life) -> None:
         for number in range(GROUPS):
             life.commit(f"g{number}")
-        found = life.shard.offsets_of({"t"})
+        found = life.shard.offsets.of_topics({"t"})
         expiring = asyncio.ensure_future(life.shard.expire(now_ms=1000, retention_ms=1000))
         deleting = asyncio.ensure_future(life.shard.delete_unchanged(found))
         await asyncio.sleep(0)
@@ -146,11 +147,11 @@ def test_a_new_topic_of_the_same_name_keeps_its_offsets(play: Play) -> None:
     async def what(life: Life) -> None:
         for number in range(GROUPS):
             life.commit(f"g{number}")
-        deleting = asyncio.ensure_future(life.shard.delete_unchanged(life.shard.offsets_of({"t", "other"})))
+        deleting = asyncio.ensure_future(life.shard.delete_unchanged(life.shard.offsets.of_topics({"t", "other"})))
         await asyncio.sleep(0)
         life.commit(f"g{GROUPS - 1}", offset=CommittedOffset(1, -1, "", 0))
         await deleting
-        assert [group for group, offsets in life.shard.offsets.items() if offsets] == [f"g{GROUPS - 1}"]
+        assert [group for group, *_ in life.shard.offsets.of_topics({"t", "other"})] == [f"g{GROUPS - 1}"]
 
     play(what)
 
@@ -163,11 +164,12 @@ def test_groups_that_nobody_joined_are_few(play: Play) -> None:
         for number in range(2 * UNJOINED_GROUPS_MAX):
             assert life.join(f"g{number}").code is Code.member_id_required
         assert len(life.shard.groups) == UNJOINED_GROUPS_MAX + 1
-        assert "simple" in life.shard.groups and life.shard.offsets["simple"]
+        assert "simple" in life.shard.groups and life.shard.offsets.get("simple")
         with pytest.raises(KafkaError, match="unknown_member_id"):
             life.join("first", first.member_id)
         used = f"g{2 * UNJOINED_GROUPS_MAX - 1}"
-        assert life.join(used, next(iter(cast(Any, life.shard.groups[used]).pending))).code is Code.none
+        promised = cast(Any, life.shard.groups[used]).roster.unused(float("inf"))
+        assert life.join(used, promised[0]).code is Code.none
         assert life.partition.log.end_offset == 1, "they are in no log"
 
     play(what)

@@ -52,8 +52,8 @@ class Life:
             partition=lambda *key: SimpleNamespace(leader=0) if key in self.partitions else None
         )
         feed = SimpleNamespace(image=self.image)
-        exchange = Exchange(Asking(node_id=0, feed=feed, call=None))
-        exchange.write_here = MarkerWriter(self, marked=lambda *_: None).write_all
+        markers = MarkerWriter(self, marked=lambda *_: None)
+        exchange = Exchange(Asking(node_id=0, feed=feed, call=None), write_here=markers.write_all)
         self.shard = TransactionShard(
             self.partitions[STATE_TOPIC, 0],
             clock=self.system.clock,

@@ -16,8 +16,8 @@ def test_a_fault_that_nobody_thought_of_is_no_answer(caplog: pytest.LogCaptureFi
     async def broken(orders: Sequence[MarkerOrder]) -> list[Code]:
         raise TypeError("nobody thought of this")
 
-    exchange = Exchange(Asking(node_id=0, feed=MetadataFeed(Image(cluster_id="c")), call=None))
-    exchange.write_here = broken
+    asking = Asking(node_id=0, feed=MetadataFeed(Image(cluster_id="c")), call=None)
+    exchange = Exchange(asking, write_here=broken)
     with pytest.raises(Unreachable, match="nobody thought of this"):
         asyncio.run(exchange.write_markers(0, []))
     assert "a question to broker 0 failed" in caplog.text

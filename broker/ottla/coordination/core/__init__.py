@@ -1,1 +1,1 @@
-"""Which partition of an internal topic a group or transactional id belongs to, and the frame of its records. Pure."""
+"""What automata ask for, which partition of an internal topic keeps a key, and the frame of its records. Pure."""

@@ -1,21 +1,18 @@
-"""Members that leave, by their own wish or because their time is over. Pure."""
+"""LeaveGroup and expired sessions: members go, and the group rebalances. Pure."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ottla.coordination.core.effects import Effects, Reply
 from ottla.errors import Code, KafkaError
-from ottla.group.classic import rebalancing
-from ottla.group.classic.member import NEVER, Joined, Leave, Left, Member, Synced
+from ottla.group.classic.member import Joined, Leave, Left, Member, Synced
+from ottla.group.classic.rebalancing import Rebalancing
 from ottla.group.classic.states import State
-from ottla.group.contract.effects import Effects, Reply
-
-if TYPE_CHECKING:
-    from ottla.group.classic.group import ClassicGroup
 
 __all__ = ["leave", "pending_ended", "session_ended"]
 
 
-def leave(group: "ClassicGroup", members: Sequence[Leave], to: Any, now: float) -> Effects:
+def leave(group: Rebalancing, members: Sequence[Leave], to: Any, now: float) -> Effects:
     effects: Effects = []
     results = [(one, _leave_one(group, one, effects)) for one in members]
     left = [one.member_id or str(one.instance_id) for one, code in results if code is Code.none]
@@ -25,47 +22,47 @@ def leave(group: "ClassicGroup", members: Sequence[Leave], to: Any, now: float) 
     return effects
 
 
-def _leave_one(group: "ClassicGroup", one: Leave, effects: Effects) -> Code:
+def _leave_one(group: Rebalancing, one: Leave, effects: Effects) -> Code:
     member_id = one.member_id
     if not member_id:
-        if one.instance_id is None or one.instance_id not in group.instances:
+        member = group.roster.of_instance(one.instance_id)
+        if member is None:
             return Code.unknown_member_id
-        member_id = group.instances[one.instance_id]
-    elif member_id not in group.pending:
+        member_id = member.member_id
+    elif not group.roster.is_promised(member_id):
         try:
-            group.check_member(member_id, one.instance_id)
+            group.roster.check(member_id, one.instance_id)
         except KafkaError as error:
             return error.code
     _remove(group, member_id, effects)
     return Code.none
 
 
-def _remove(group: "ClassicGroup", member_id: str, effects: Effects) -> None:
-    """Whoever still waits is told to begin anew."""
+def _remove(group: Rebalancing, member_id: str, effects: Effects) -> None:
+    """A member that still waits must join again as a new one."""
     member = group.members.get(member_id)
-    if member is not None and member.waiting_join is not None:
-        effects.append(Reply(member.waiting_join, Joined(Code.unknown_member_id)))
-    if member is not None and member.waiting_sync is not None:
-        effects.append(Reply(member.waiting_sync, Synced(Code.unknown_member_id)))
+    if member is not None:
+        effects += member.answer_join(Joined(Code.unknown_member_id))
+        effects += member.answer_sync(Synced(Code.unknown_member_id))
     group.remove(member_id)
 
 
-def _go_on(group: "ClassicGroup", reason: str, now: float, effects: Effects) -> None:
+def _go_on(group: Rebalancing, reason: str, now: float, effects: Effects) -> None:
     if group.current is not State.EMPTY:
-        rebalancing.rebalance_or_complete(group, reason, now, effects)
+        group.rebalance_or_complete(reason, now, effects)
 
 
-def session_ended(group: "ClassicGroup", member: Member, now: float, effects: Effects) -> None:
+def session_ended(group: Rebalancing, member: Member, now: float, effects: Effects) -> None:
     if group.members.get(member.member_id) is not member:
-        return  # went with another one
+        return  # removed together with another one
     if member.is_excused:
-        member.deadline = NEVER  # until it is answered
+        member.excuse()
         return
     _remove(group, member.member_id, effects)
     _go_on(group, f"the session of {member.member_id} ended", now, effects)
 
 
-def pending_ended(group: "ClassicGroup", member_id: str, now: float, effects: Effects) -> None:
-    group.pending.pop(member_id, None)
+def pending_ended(group: Rebalancing, member_id: str, now: float, effects: Effects) -> None:
+    group.roster.withdraw(member_id)
     if group.current is State.PREPARING:
-        rebalancing.rebalance_or_complete(group, f"{member_id} never came", now, effects)
+        group.rebalance_or_complete(f"{member_id} never came", now, effects)

@@ -1,8 +1,9 @@
-"""A member of a classic group, and what it may ask and be told. Pure values."""
+"""A member of a classic group, the requests it sends and the answers it gets. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ottla.coordination.core.effects import Effects, Reply
 from ottla.errors import Code
 
 __all__ = ["NEVER", "REASON_CHARACTERS_MAX", "Join", "Joined", "Leave", "Left", "Member", "Sync", "Synced"]
@@ -57,7 +58,7 @@ class Synced(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """One member of a LeaveGroup request. Without a member id the instance is meant: an administrator's wish."""
+    """One member of a LeaveGroup request. Without a member id it names the instance: an administrator removes it."""
 
     member_id: str
     instance_id: str | None = None
@@ -70,12 +71,14 @@ class Left(NamedTuple):
 
 
 class Member:
-    """`waiting_join` and `waiting_sync` are the requests that wait for an answer, opaque here.
+    """At most one JoinGroup and one SyncGroup wait for their answers; both are opaque here.
 
     `is_new`: waits for its first answer and so cannot send heartbeats. `deadline`: when its session ends.
     """
 
     __slots__ = (
+        "_waiting_join",
+        "_waiting_sync",
         "assignment",
         "client_host",
         "client_id",
@@ -86,8 +89,6 @@ class Member:
         "protocols",
         "rebalance_timeout_ms",
         "session_timeout_ms",
-        "waiting_join",
-        "waiting_sync",
     )
 
     def __init__(
@@ -110,14 +111,15 @@ class Member:
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.protocols = protocols
         self.assignment = assignment
-        self.waiting_join: Any = None
-        self.waiting_sync: Any = None
+        self._waiting_join: Any = None
+        self._waiting_sync: Any = None
         self.is_new = False
         self.deadline = NEVER
 
     @classmethod
-    def of(cls, member_id: str, join: Join) -> "Member":
-        return cls(
+    def new(cls, member_id: str, join: Join, to: Any, *, until: float) -> "Member":
+        """It is not waited for longer than that, unless it gets its first answer."""
+        member = cls(
             member_id,
             instance_id=join.instance_id,
             client_id=join.client_id,
@@ -125,6 +127,23 @@ class Member:
             session_timeout_ms=join.session_timeout_ms,
             rebalance_timeout_ms=join.rebalance_timeout_ms,
             protocols=join.protocols,
+        )
+        member.is_new = True
+        member.deadline = until
+        member._waiting_join = to
+        return member
+
+    def successor(self, member_id: str, *, protocols: tuple[tuple[str, bytes], ...]) -> "Member":
+        """The same static member under another id."""
+        return Member(
+            member_id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            protocols=protocols,
+            assignment=self.assignment,
         )
 
     @property
@@ -135,7 +154,43 @@ class Member:
         self.protocols = join.protocols
         self.session_timeout_ms = join.session_timeout_ms
         self.rebalance_timeout_ms = join.rebalance_timeout_ms
-        self.waiting_join = to
+        self._waiting_join = to
+
+    # requests that wait
+
+    @property
+    def waits_to_join(self) -> bool:
+        return self._waiting_join is not None
+
+    @property
+    def waits_for_assignment(self) -> bool:
+        return self._waiting_sync is not None
+
+    def wait_for_assignment(self, to: Any) -> None:
+        self._waiting_sync = to
+
+    def answer_join(self, answer: Joined) -> Effects:
+        """Nothing if it does not wait."""
+        to, self._waiting_join = self._waiting_join, None
+        return [] if to is None else [Reply(to, answer)]
+
+    def answer_sync(self, answer: Synced) -> Effects:
+        """Nothing if it does not wait."""
+        to, self._waiting_sync = self._waiting_sync, None
+        return [] if to is None else [Reply(to, answer)]
+
+    # its session
+
+    def begin_generation(self) -> None:
+        """It has had its first answer."""
+        self.is_new = False
+
+    def excuse(self) -> None:
+        """Its session cannot end before it is answered."""
+        self.deadline = NEVER
+
+    def assign(self, assignment: bytes) -> None:
+        self.assignment = assignment
 
     def alive(self, now: float) -> float:
         """A sign of life; when the session ends now."""
@@ -144,8 +199,8 @@ class Member:
 
     @property
     def is_excused(self) -> bool:
-        """Whoever waits for an answer cannot send heartbeats; only new members are not waited for without end."""
-        return not self.is_new and (self.waiting_join is not None or self.waiting_sync is not None)
+        """Whoever waits for an answer cannot send heartbeats. Only new members are not waited for without end."""
+        return not self.is_new and (self._waiting_join is not None or self._waiting_sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")

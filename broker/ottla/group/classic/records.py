@@ -1,16 +1,12 @@
 """Classic groups as records: GroupMetadataKey v2, GroupMetadataValue v0-4 (written as v3, as Kafka 4.1 does). Pure."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from ottla.coordination.core.records import array, field, reading, writing
+from ottla.coordination.core.records import Record, array, field, reading, writing
 from ottla.group.classic.member import Member
-from ottla.group.contract.effects import Record
 from ottla.group.contract.records import record_type
 from ottla.wire.schema import Field, Struct
-
-if TYPE_CHECKING:
-    from ottla.group.classic.group import ClassicGroup
 
 __all__ = ["group_record", "group_tombstone"]
 
@@ -50,32 +46,41 @@ _read_value = reading(*(_value_struct(version) for version in range(5)))
 _write_value = writing(_value_struct(3))
 
 
-def group_record(group: "ClassicGroup", assignment: Mapping[str, bytes]) -> Record:
-    """The group as it is, with what the leader has assigned: members without an entry get nothing."""
-    members = [
-        {
-            "member_id": member.member_id,
-            "group_instance_id": member.instance_id,
-            "client_id": member.client_id,
-            "client_host": member.client_host,
-            "rebalance_timeout": member.rebalance_timeout_ms,
-            "session_timeout": member.session_timeout_ms,
-            "subscription": member.metadata(group.protocol_name),
-            "assignment": assignment.get(member.member_id, b""),
-        }
-        for member in group.members.values()
-    ]
+def group_record(
+    group_id: str,
+    *,
+    protocol_type: str,
+    generation: int,
+    protocol: str | None,
+    leader: str | None,
+    since_ms: int | None,
+    members: Sequence[tuple[Member, bytes]],
+) -> Record:
+    """Members with their assignments."""
     value = _write_value(
         {
-            "protocol_type": group.protocol_type,
-            "generation": group.generation,
-            "protocol": group.protocol_name,
-            "leader": group.leader,
-            "current_state_timestamp": -1 if group.state_since_ms is None else group.state_since_ms,
-            "members": members,
+            "protocol_type": protocol_type,
+            "generation": generation,
+            "protocol": protocol,
+            "leader": leader,
+            "current_state_timestamp": -1 if since_ms is None else since_ms,
+            "members": [_member_values(member, protocol, assignment) for member, assignment in members],
         }
     )
-    return _write_key({"group": group.group_id}), value
+    return _write_key({"group": group_id}), value
+
+
+def _member_values(member: Member, protocol: str | None, assignment: bytes) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rebalance_timeout": member.rebalance_timeout_ms,
+        "session_timeout": member.session_timeout_ms,
+        "subscription": member.metadata(protocol),
+        "assignment": assignment,
+    }
 
 
 def group_tombstone(group_id: str) -> Record:
@@ -100,7 +105,7 @@ def replay_group(state: Any, key: memoryview, value: memoryview | None) -> None:
         leader=read.leader,
         since_ms=None if since_ms < 0 else since_ms,
     )
-    state.groups[group_id] = group
+    state.put_group(group)
 
 
 def _member(one: Any, group: Any) -> Member:

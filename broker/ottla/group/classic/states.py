@@ -17,7 +17,7 @@ __all__ = ["NEXT", "Event", "State"]
 
 
 class State(Enum):
-    """The values are what clients are told."""
+    """The values are what clients get."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"

@@ -20,9 +20,8 @@ from ottla.group.consumer.records import (
     GroupEpoch,
     ResolvedRegex,
 )
-from ottla.group.consumer.regex_topics import TopicMatching
-from ottla.group.consumer.regexes import refreshed_regexes
 from ottla.group.consumer.state import GroupState, preferred_assignor, topics_of
+from ottla.group.consumer.topic_matching import TopicMatching, refreshed_regexes
 from ottla.group.consumer.topics import facts_of, ids_of, metadata_hash
 from ottla.group.consumer.uniform_assignor import uniformly
 from ottla.group.heartbeats.epochs import Advance, Seen, next_epoch, target_entries

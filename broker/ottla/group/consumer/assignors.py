@@ -1,4 +1,4 @@
-"""Server-side assignors of consumer groups (KIP-848): who shall have which partition. Pure.
+"""Server-side assignors of consumer groups (KIP-848): which member gets which partition. Pure.
 
 `range` gives every member of a topic one run of its partitions, the same run in every topic with as many partitions.
 `uniform` spreads all partitions evenly and moves as few as it can (see `uniform_assignor`).

@@ -1,14 +1,15 @@
 """Members of a consumer group that still use the classic protocol, while the group moves (KIP-848). Pure.
 
 The coordinator assigns, so to such a member it looks like a group whose leader is somebody else: JoinGroup gives it the
-next epoch as a generation, SyncGroup what it has in that epoch, Heartbeat tells it when to join again.
+next epoch as a generation, SyncGroup what it has in that epoch, Heartbeat says when to join again.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ottla.coordination.core.effects import Effects, Reply, Wake
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.embedded_protocol import EmbeddedSubscription, read_subscription, version_of
 from ottla.group.classic.member import Join, Joined, Leave, Left, Sync, Synced
@@ -16,15 +17,12 @@ from ottla.group.classic.protocols import CONSUMER
 from ottla.group.consumer import migration
 from ottla.group.consumer.advance import advance
 from ottla.group.consumer.member import ClassicMember, Member, MemberState, Partitions
+from ottla.group.consumer.membership import ConsumerMembership
 from ottla.group.consumer.records import Entry
-from ottla.group.consumer.static import known_instance, static_successor
-from ottla.group.consumer.timers import Timer
-from ottla.group.contract.effects import Effects, Reply, Wake
+from ottla.group.consumer.state import known_instance, static_successor
+from ottla.group.heartbeats.group import Timer
 from ottla.metadata.model.image import Image
 from ottla.wire.reader import Malformed
-
-if TYPE_CHECKING:
-    from ottla.group.consumer.group import ConsumerGroup
 
 __all__ = ["heartbeat", "join", "leave", "sync"]
 
@@ -32,7 +30,7 @@ __all__ = ["heartbeat", "join", "leave", "sync"]
 # -- joining
 
 
-def join(group: "ConsumerGroup", request: Join, to: Any, now: float) -> Effects:
+def join(group: ConsumerMembership, request: Join, to: Any, now: float) -> Effects:
     if group.is_empty:
         return migration.replaced_by_classic(group, request, to, now)
     try:
@@ -41,9 +39,9 @@ def join(group: "ConsumerGroup", request: Join, to: Any, now: float) -> Effects:
         return [Reply(to, Joined(error.code, member_id=request.member_id))]
 
 
-def _join(group: "ConsumerGroup", request: Join, to: Any, now: float) -> Effects:
+def _join(group: ConsumerMembership, request: Join, to: Any, now: float) -> Effects:
     group.check_size(request.member_id)
-    told = _check_protocols(group, request)
+    sent = _check_protocols(group, request)
     if not request.member_id and request.instance_id is None and request.needs_known_id:
         return [Reply(to, Joined(Code.member_id_required, member_id=group.rules.new_id()))]
     before, entries = _member_of(group, request)
@@ -51,8 +49,8 @@ def _join(group: "ConsumerGroup", request: Join, to: Any, now: float) -> Effects
     step = advance(
         group.log,
         before,
-        _subscription(before, request, told),
-        owned=_owned(told, image),
+        _subscription(before, request, sent),
+        owned=_owned(sent, image),
         image=image,
         seen=group.seen,
         matching=group.rules.matching,
@@ -75,7 +73,7 @@ def _join(group: "ConsumerGroup", request: Join, to: Any, now: float) -> Effects
     ]
 
 
-def _check_protocols(group: "ConsumerGroup", request: Join) -> EmbeddedSubscription:
+def _check_protocols(group: ConsumerMembership, request: Join) -> EmbeddedSubscription:
     """At least one protocol that all classic members know, and a subscription that can be read."""
     classic = [member.subscription.classic for member in group.log.members.values()]
     known = [{name for name, _ in each.protocols} for each in classic if each is not None]
@@ -88,7 +86,7 @@ def _check_protocols(group: "ConsumerGroup", request: Join) -> EmbeddedSubscript
         raise KafkaError(Code.inconsistent_group_protocol, str(error)) from None
 
 
-def _member_of(group: "ConsumerGroup", request: Join) -> tuple[Member, list[Entry]]:
+def _member_of(group: ConsumerMembership, request: Join) -> tuple[Member, list[Entry]]:
     member_id = request.member_id or group.rules.new_id()
     if request.instance_id is None:
         return group.log.members.get(member_id) or Member(member_id), []
@@ -100,25 +98,25 @@ def _member_of(group: "ConsumerGroup", request: Join) -> tuple[Member, list[Entr
     return static_successor(group.log, existing, member_id)
 
 
-def _subscription(before: Member, request: Join, told: EmbeddedSubscription) -> Any:
+def _subscription(before: Member, request: Join, sent: EmbeddedSubscription) -> Any:
     old = before.subscription
     return msgspec.structs.replace(
         old,
         instance_id=request.instance_id if request.instance_id is not None else old.instance_id,
-        rack_id=told.rack_id if told.rack_id is not None else old.rack_id,
+        rack_id=sent.rack_id if sent.rack_id is not None else old.rack_id,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
-        topics=told.topics,
+        topics=sent.topics,
         client_id=request.client_id,
         client_host=request.client_host,
         classic=ClassicMember(request.session_timeout_ms, request.protocols),
     )
 
 
-def _owned(told: EmbeddedSubscription, image: Image) -> Partitions:
-    return frozenset((image.topics[topic].id.bytes, index) for topic, index in told.owned if topic in image.topics)
+def _owned(sent: EmbeddedSubscription, image: Image) -> Partitions:
+    return frozenset((image.topics[topic].id.bytes, index) for topic, index in sent.owned if topic in image.topics)
 
 
-def _joined(group: "ConsumerGroup", request: Join, code: Code, member: Member, now: float) -> Effects:
+def _joined(group: ConsumerMembership, request: Join, code: Code, member: Member, now: float) -> Effects:
     """Now it has to sync in time."""
     if code is not Code.none:
         return []
@@ -131,7 +129,7 @@ def _joined(group: "ConsumerGroup", request: Join, code: Code, member: Member, n
 # -- what a member has
 
 
-def sync(group: "ConsumerGroup", request: Sync, to: Any, now: float) -> Effects:
+def sync(group: ConsumerMembership, request: Sync, to: Any, now: float) -> Effects:
     try:
         member = _classic_member(group, request.member_id, request.instance_id)
         classic = member.subscription.classic
@@ -151,7 +149,7 @@ def sync(group: "ConsumerGroup", request: Sync, to: Any, now: float) -> Effects:
     return [Reply(to, answer), Wake(group.alive(member.id, now))]
 
 
-def _check_no_rebalance(group: "ConsumerGroup", member: Member, now: float) -> None:
+def _check_no_rebalance(group: ConsumerMembership, member: Member, now: float) -> None:
     """Who still has to give something up must do that first, in the epoch it is in."""
     behind = group.log.epoch > member.position.epoch
     if behind and member.position.state is not MemberState.UNREVOKED_PARTITIONS:
@@ -159,12 +157,14 @@ def _check_no_rebalance(group: "ConsumerGroup", member: Member, now: float) -> N
         raise KafkaError(Code.rebalance_in_progress)
 
 
-def _await_join(group: "ConsumerGroup", member: Member, now: float) -> None:
+def _await_join(group: ConsumerMembership, member: Member, now: float) -> None:
     at = now + member.subscription.rebalance_timeout_ms / 1000
-    group.deadlines.setdefault((Timer.JOIN, member.id), at)
+    group.start_timer(Timer.JOIN, member.id, at)
 
 
-def heartbeat(group: "ConsumerGroup", member_id: str, instance_id: str | None, generation: int, now: float) -> Effects:
+def heartbeat(
+    group: ConsumerMembership, member_id: str, instance_id: str | None, generation: int, now: float
+) -> Effects:
     member = _classic_member(group, member_id, instance_id)
     if generation != member.position.epoch:
         raise KafkaError(Code.illegal_generation)
@@ -177,12 +177,12 @@ def heartbeat(group: "ConsumerGroup", member_id: str, instance_id: str | None, g
     return [Wake(group.next_deadline())]
 
 
-def _waits_for_others(group: "ConsumerGroup", member: Member) -> bool:
+def _waits_for_others(group: ConsumerMembership, member: Member) -> bool:
     missing = group.log.targets.get(member.id, frozenset()) - member.position.assigned
     return any(partition in group.log.owners for partition in missing)
 
 
-def _classic_member(group: "ConsumerGroup", member_id: str, instance_id: str | None) -> Member:
+def _classic_member(group: ConsumerMembership, member_id: str, instance_id: str | None) -> Member:
     if instance_id is None:
         member = group.member(member_id)
     else:
@@ -195,7 +195,7 @@ def _classic_member(group: "ConsumerGroup", member_id: str, instance_id: str | N
 # -- leaving
 
 
-def leave(group: "ConsumerGroup", members: Sequence[Leave], to: Any, now: float) -> Effects:
+def leave(group: ConsumerMembership, members: Sequence[Leave], to: Any, now: float) -> Effects:
     going: dict[str, Member] = {}
     results: list[tuple[Leave, Code]] = []
     for one in members:
@@ -211,8 +211,8 @@ def leave(group: "ConsumerGroup", members: Sequence[Leave], to: Any, now: float)
     return [group.remove(list(going.values()), now, group.answering(to, answer, Left))]
 
 
-def _leaving(group: "ConsumerGroup", one: Leave) -> Member:
-    if one.instance_id is not None and not one.member_id:  # an administrator's wish
+def _leaving(group: ConsumerMembership, one: Leave) -> Member:
+    if one.instance_id is not None and not one.member_id:  # an administrator removes the instance
         existing = group.log.static_member(one.instance_id)
         return _classic_member(group, existing.id if existing else "", one.instance_id)
     return _classic_member(group, one.member_id, one.instance_id)

@@ -1,130 +1,25 @@
-"""A consumer group (KIP-848): what the log says of it, and the deadlines of its members. Pure.
+"""A consumer group (KIP-848) as its shard sees it. Pure.
 
-Decisions are made elsewhere (`heartbeat`, `classic_members`) as entries to write.
+Members of its own protocol are in `heartbeat`. Here are those that still use the classic protocol, and what happens
+when members go.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from ottla.errors import Code, KafkaError
-from ottla.group.classic.group import ClassicGroup
+from ottla.coordination.core.effects import Effects, Write
 from ottla.group.consumer import classic_members, migration
 from ottla.group.consumer.advance import removal
-from ottla.group.consumer.member import Member, MemberState
-from ottla.group.consumer.records import (
-    CURRENT_ASSIGNMENT,
-    GROUP_EPOCH,
-    MEMBER,
-    REGEX,
-    TARGET_ASSIGNMENT,
-    TARGET_EPOCH,
-    Entry,
-    encode,
-)
-from ottla.group.consumer.regex_topics import TopicMatching
-from ottla.group.consumer.state import GroupState, topics_of
-from ottla.group.consumer.timers import Timer
-from ottla.group.contract.effects import Effects, Record, Write
-from ottla.group.heartbeats.group import HeartbeatGroup, Then
-from ottla.metadata.model.image import Image
+from ottla.group.consumer.member import Member
+from ottla.group.consumer.membership import ConsumerMembership
+from ottla.group.consumer.records import GROUP_EPOCH, KINDS, decode
+from ottla.group.contract.records import record_type
+from ottla.group.heartbeats.group import Then, replay_entry
 
-__all__ = ["ConsumerGroup", "ConsumerRules", "Terms"]
-
-OFFSET_COMMIT_WITH_EPOCHS = 9
+__all__ = ["ConsumerGroup"]
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of one group."""
-
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5000
-    members_max: int = 2**31 - 1
-    assignors: tuple[str, ...] = ("uniform", "range")
-
-
-class ConsumerRules(msgspec.Struct, frozen=True):
-    """What holds for all consumer groups of a shard, and where ids, time and metadata come from.
-
-    `matching` tells which topics expressions match. `policy` is group.consumer.migration.policy in capitals. `adopt`
-    puts a group into the shard, in the place of one with the same id, and performs its effects.
-    """
-
-    new_id: Callable[[], str]
-    wall_ms: Callable[[], int]
-    image: Callable[[], Image]
-    terms: Callable[[str], Terms]
-    policy: Callable[[], str]
-    classic_members_max: Callable[[], int]
-    new_classic_group: Callable[[str], ClassicGroup]
-    adopt: Callable[[Any, Effects], None]
-    matching: TopicMatching
-
-
-class ConsumerGroup(HeartbeatGroup[GroupState]):
-    type = "consumer"
-    protocol_type = "consumer"
-
-    def __init__(self, group_id: str, rules: ConsumerRules) -> None:
-        super().__init__(group_id, GroupState(group_id), rules)
-        self.rules = rules
-
-    @property
-    def terms(self) -> Terms:
-        return self.rules.terms(self.group_id)
-
-    # -- as the shard sees it
-
-    @property
-    def offsets_may_expire(self) -> bool:
-        return True
-
-    def is_subscribed(self, topic: str) -> bool:
-        return any(topic in topics_of(m.subscription, self.log.regexes) for m in self.log.members.values())
-
-    def check_offset_delete(self) -> None:
-        """Always possible; topics that are subscribed to are refused one by one."""
-
-    def check_commit(
-        self, *, member_id: str, instance_id: str | None, generation: int, version: int, transactional: bool = False
-    ) -> None:
-        """Without members anybody may commit: an administrator, or a consumer that assigns itself.
-
-        `version` is OffsetCommit's: in a transaction every version tells epochs.
-        """
-        if generation < 0 and not self.log.members:
-            return
-        member = self.member(member_id)
-        if not transactional and not member.uses_classic and version < OFFSET_COMMIT_WITH_EPOCHS:
-            raise KafkaError(
-                Code.unsupported_version,
-                "OffsetCommit version 9 or above must be used by members using the modern group protocol",
-            )
-        self._check_epoch(member, generation)
-
-    def check_fetch(self, *, member_id: str | None, member_epoch: int) -> None:
-        if member_id is not None or member_epoch >= 0:
-            self._check_epoch(self.member(member_id or ""), member_epoch)
-
-    def _check_epoch(self, member: Member, told: int) -> None:
-        expected = member.position.epoch
-        if told != expected:
-            code = Code.illegal_generation if member.uses_classic else Code.stale_member_epoch
-            raise KafkaError(code, f"The received member epoch {told} does not match the expected one, {expected}.")
-
-    def tombstones(self) -> Sequence[Record]:
-        members, key = self.log.members, (self.group_id,)
-        gone = [Entry(CURRENT_ASSIGNMENT, (*key, each), None) for each in members]
-        gone += [Entry(TARGET_ASSIGNMENT, (*key, each), None) for each in self.log.targets]
-        gone.append(Entry(TARGET_EPOCH, key, None))
-        gone += [Entry(MEMBER, (*key, each), None) for each in members]
-        gone += [Entry(REGEX, (*key, each), None) for each in self.log.regexes]
-        gone.append(Entry(GROUP_EPOCH, key, None))
-        return [encode(entry) for entry in gone]
-
-    # -- members
-
+class ConsumerGroup(ConsumerMembership):
     def remove(self, members: Sequence[Member], now: float, then: Then) -> Write:
         """As an effect. When only classic members are left, the group becomes a classic one."""
         if migration.may_downgrade(self, members):
@@ -132,41 +27,6 @@ class ConsumerGroup(HeartbeatGroup[GroupState]):
         rules = self.rules
         entries = removal(self.log, members, image=rules.image(), matching=rules.matching, now_ms=rules.wall_ms())
         return self.write(entries, now, then)
-
-    def session_timeout_ms(self, member: Member | None) -> int:
-        """Members of the classic protocol choose theirs."""
-        classic = member.subscription.classic if member is not None else None
-        return classic.session_timeout_ms if classic is not None else self.terms.session_timeout_ms
-
-    # -- the log
-
-    def encoded(self, entry: Entry) -> Record:
-        return encode(entry)
-
-    def in_force(self, entry: Entry, now: float) -> None:
-        if entry.kind == CURRENT_ASSIGNMENT and entry.value is not None:
-            self._time_revocation(entry.key[1], now)
-        elif entry.kind == MEMBER:
-            self.member_came_or_went(entry, now)
-
-    # -- time
-
-    def _time_revocation(self, member_id: str, now: float) -> None:
-        """Members of the classic protocol have to join and sync in time instead."""
-        member = self.log.members.get(member_id)
-        if member is None or member.uses_classic:
-            return
-        if member.position.state is MemberState.UNREVOKED_PARTITIONS:
-            self.set_timer(Timer.REBALANCE, member_id, now + member.subscription.rebalance_timeout_ms / 1000)
-        else:
-            self.cancel_timer(Timer.REBALANCE, member_id)
-
-    def loaded(self, now: float) -> Effects:
-        for member_id in self.log.members:
-            self._time_revocation(member_id, now)
-        return super().loaded(now)
-
-    # -- members that still use the classic protocol
 
     def join(self, request: Any, to: Any, now: float) -> Effects:
         return classic_members.join(self, request, to, now)
@@ -179,3 +39,9 @@ class ConsumerGroup(HeartbeatGroup[GroupState]):
 
     def leave(self, members: Sequence[Any], to: Any, now: float) -> Effects:
         return classic_members.leave(self, members, to, now)
+
+
+@record_type(*sorted(KINDS))
+def replay_consumer_record(state: Any, key: memoryview, value: memoryview | None) -> None:
+    entry = decode(bytes(key), None if value is None else bytes(value))
+    replay_entry(state, entry, ConsumerGroup, state.new_consumer_group, group_epoch=GROUP_EPOCH)

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ottla.coordination.core.effects import Effects, Reply, Wake
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import ClassicGroup
 from ottla.group.consumer.advance import advance
-from ottla.group.consumer.group import ConsumerGroup, Terms
+from ottla.group.consumer.group import ConsumerGroup
 from ottla.group.consumer.member import (
     LEAVING,
     LEAVING_FOR_A_WHILE,
@@ -18,15 +19,15 @@ from ottla.group.consumer.member import (
     Position,
     Subscription,
 )
-from ottla.group.consumer.migration import waiting_ones
+from ottla.group.consumer.membership import ConsumerRules, Terms
+from ottla.group.consumer.migration import check_upgrade, refused_joins, upgrade
 from ottla.group.consumer.records import CURRENT_ASSIGNMENT, Entry
-from ottla.group.consumer.state import NOTHING
-from ottla.group.consumer.static import known_instance, static_successor
-from ottla.group.contract.effects import Effects, Reply, Wake
+from ottla.group.consumer.state import NOTHING, known_instance, static_successor
+from ottla.group.contract.group import Group
 from ottla.group.heartbeats.group import MOVING_HEARTBEAT_MS
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
-__all__ = ["Decision", "Heartbeat", "HeartbeatAnswer", "Moved", "check", "decide", "heartbeat"]
+__all__ = ["Decision", "Heartbeat", "HeartbeatAnswer", "Moved", "check", "decide", "group_for", "heartbeat"]
 
 MEMBERS_NAME_THEMSELVES = 1
 
@@ -58,7 +59,7 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_full(self) -> bool:
-        """The client tells everything, because an answer got lost or there was none yet: so it is told everything."""
+        """The client sends everything, because an answer got lost or there was none yet: so it gets everything."""
         says_what = self.topics is not None or self.regex is not None
         return self.joins or (self.rebalance_timeout_ms != -1 and says_what and self.owned is not None)
 
@@ -85,7 +86,7 @@ class Moved(NamedTuple):
 
 
 def check(request: Heartbeat, terms: Terms) -> None:
-    """INVALID_REQUEST and UNSUPPORTED_ASSIGNOR, before anything is looked up."""
+    """INVALID_REQUEST and UNSUPPORTED_ASSIGNOR, before the group is searched for."""
     problem = _problem(request)
     if problem:
         raise KafkaError(Code.invalid_request, problem)
@@ -125,6 +126,36 @@ def _joining_problem(request: Heartbeat) -> str | None:
     return None
 
 
+# -- which group it is for
+
+
+def group_for(request: Heartbeat, known: Group | None, rules: ConsumerRules) -> tuple[ConsumerGroup, Moved | None]:
+    """A group that is not in the shard yet comes into it with the first thing written. KafkaError: no such group."""
+    if isinstance(known, ConsumerGroup):
+        return known, None
+    group_id = request.group_id
+    if not request.joins:
+        reason = (
+            f"Consumer group {group_id} not found." if known is None else f"Group {group_id} is not a consumer group."
+        )
+        raise KafkaError(Code.group_id_not_found, reason)
+    group = ConsumerGroup(group_id, rules)
+    if known is None:
+        return group, None
+    if not isinstance(known, ClassicGroup):
+        raise KafkaError(Code.group_id_not_found, f"Group {group_id} is not a consumer group.")
+    if known.is_empty:  # perhaps an id was given out here; its owner may join with it
+        return group, Moved(known, ())
+    check_upgrade(known, policy=rules.policy(), members_max=rules.terms(group_id).members_max)
+    entries = upgrade(known, rules.image())
+    for entry in entries:
+        group.log.apply(entry)
+    return group, Moved(known, entries)
+
+
+# -- joining and going on
+
+
 def heartbeat(group: ConsumerGroup, request: Heartbeat, to: Any, now: float, *, moved: Moved | None = None) -> Effects:
     """KafkaError refuses, and nothing has changed. `moved`: the classic group whose place this one is to take."""
     if request.leaves:
@@ -145,7 +176,7 @@ def heartbeat(group: ConsumerGroup, request: Heartbeat, to: Any, now: float, *, 
         now,
         answered,
         before=classic.tombstones(),
-        inherited=lambda: waiting_ones(classic),
+        inherited=lambda: refused_joins(classic),
     )
 
 
@@ -241,15 +272,15 @@ def _static_member(group: ConsumerGroup, request: Heartbeat, instance_id: str) -
 
 def _check_epoch(position: Position, request: Heartbeat) -> None:
     """The epoch before is fine when an answer may have got lost, as long as the member holds nothing else."""
-    told, known = request.member_epoch, position.epoch
-    if told == known:
+    sent, known = request.member_epoch, position.epoch
+    if sent == known:
         return
-    lost_answer = told == position.previous_epoch and request.owned is not None and request.owned <= position.assigned
-    if told > known or not lost_answer:
-        size = "greater" if told > known else "smaller"
+    lost_answer = sent == position.previous_epoch and request.owned is not None and request.owned <= position.assigned
+    if sent > known or not lost_answer:
+        size = "greater" if sent > known else "smaller"
         raise KafkaError(
             Code.fenced_member_epoch,
-            f"The consumer group member has a {size} member epoch ({told}) than the one known by the group coordinator "
+            f"The consumer group member has a {size} member epoch ({sent}) than the one known by the group coordinator "
             f"({known}). The member must abandon all its partitions and rejoin.",
         )
 

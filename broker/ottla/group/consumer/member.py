@@ -44,7 +44,7 @@ class MemberState(IntEnum):
 
 
 class ClassicMember(msgspec.Struct, frozen=True):
-    """What a member that still uses the classic protocol told: `protocols` are (name, metadata)."""
+    """What a member that still uses the classic protocol has sent: `protocols` are (name, metadata)."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -65,7 +65,7 @@ class Subscription(msgspec.Struct, frozen=True):
 
 
 class Position(msgspec.Struct, frozen=True):
-    """The epoch a member is expected to tell, and the partitions it may hold or has to give up."""
+    """The epoch that a member is expected to send, and the partitions it may hold or has to give up."""
 
     epoch: int = 0
     previous_epoch: int = -1

@@ -4,17 +4,17 @@ Up: a member of the consumer protocol comes into a group of classic consumers. D
 """
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ottla.coordination.core.effects import Effects, Record, Reply, Write
 from ottla.errors import Code, KafkaError
-from ottla.group.classic import rebalancing
 from ottla.group.classic.embedded_protocol import encode_assignment, read_assignment, read_subscription, version_of
 from ottla.group.classic.group import ClassicGroup
 from ottla.group.classic.member import Join, Joined
 from ottla.group.classic.member import Member as OldMember
 from ottla.group.classic.protocols import CONSUMER, chosen
-from ottla.group.classic.records import group_record
 from ottla.group.consumer.member import ClassicMember, Member, Partitions, Position, Subscription
+from ottla.group.consumer.membership import ConsumerMembership
 from ottla.group.consumer.records import (
     CURRENT_ASSIGNMENT,
     GROUP_EPOCH,
@@ -24,14 +24,10 @@ from ottla.group.consumer.records import (
     Entry,
     GroupEpoch,
 )
-from ottla.group.contract.effects import Effects, Record, Reply, Write
 from ottla.metadata.model.image import Image
 from ottla.wire.reader import Malformed
 
-if TYPE_CHECKING:
-    from ottla.group.consumer.group import ConsumerGroup
-
-__all__ = ["check_upgrade", "downgrade", "encoded", "may_downgrade", "replaced_by_classic", "upgrade", "waiting_ones"]
+__all__ = ["check_upgrade", "downgrade", "encoded", "may_downgrade", "refused_joins", "replaced_by_classic", "upgrade"]
 
 
 def encoded(partitions: Partitions, image: Image, *, version: int) -> bytes:
@@ -83,7 +79,7 @@ def upgrade(classic: ClassicGroup, image: Image) -> list[Entry]:
 
 def _moved(old: OldMember, classic: ClassicGroup, image: Image) -> Member:
     # Before the first generation nothing is chosen; a consumer subscribes to the same under every protocol.
-    told = read_subscription(old.metadata(classic.protocol_name or old.protocols[0][0]))
+    subscribed = read_subscription(old.metadata(classic.protocol_name or old.protocols[0][0]))
     given = read_assignment(old.assignment)
     if given.user_data:
         raise Malformed(
@@ -94,25 +90,25 @@ def _moved(old: OldMember, classic: ClassicGroup, image: Image) -> Member:
     )
     subscription = Subscription(
         instance_id=old.instance_id,
-        rack_id=told.rack_id,
+        rack_id=subscribed.rack_id,
         client_id=old.client_id,
         client_host=old.client_host,
-        topics=told.topics,
+        topics=subscribed.topics,
         rebalance_timeout_ms=old.rebalance_timeout_ms,
         classic=ClassicMember(old.session_timeout_ms, old.protocols),
     )
     return Member(old.member_id, subscription, Position(classic.generation, classic.generation, assigned=assigned))
 
 
-def waiting_ones(classic: ClassicGroup) -> Effects:
-    """Members that wait in the middle of a rebalance are told to join again: they come into the new group then."""
-    return classic.send_away(Code.rebalance_in_progress)
+def refused_joins(classic: ClassicGroup) -> Effects:
+    """Members that wait in the middle of a rebalance have to join again: then they come into the new group."""
+    return classic.refuse_waiting(Code.rebalance_in_progress)
 
 
 # -- down
 
 
-def may_downgrade(group: "ConsumerGroup", leaving: Collection[Member], *, staying: int = 0) -> bool:
+def may_downgrade(group: ConsumerMembership, leaving: Collection[Member], *, staying: int = 0) -> bool:
     """Whether only classic members are left when these go. `staying`: members that come in their place."""
     left = len(group.log.members) - len(leaving)
     if any(member.uses_classic for member in leaving) or group.log.classic_members != left or left + staying == 0:
@@ -123,7 +119,7 @@ def may_downgrade(group: "ConsumerGroup", leaving: Collection[Member], *, stayin
 
 
 def downgrade(
-    group: "ConsumerGroup",
+    group: ConsumerMembership,
     leaving: Collection[str],
     now: float,
     *,
@@ -132,7 +128,7 @@ def downgrade(
 ) -> Write:
     """The group goes on as a classic one, which has to come together, unless one member only took another's place."""
     classic = _as_classic(group, leaving, joining)
-    records: list[Record] = [*group.tombstones(), group_record(classic, _assignments(classic))]
+    records: list[Record] = [*group.tombstones(), classic.record(_assignments(classic))]
 
     def in_force(offset: int) -> None:
         for member in classic.members.values():
@@ -140,7 +136,7 @@ def downgrade(
         effects: Effects = []
         if joining is None:
             reason = f"group {group.group_id} went back to the classic protocol"
-            rebalancing.rebalance(classic, reason, now, effects)
+            classic.rebalance(reason, now, effects)
         group.rules.adopt(classic, effects + classic.tick(now))
 
     return Write(records, then, in_force)
@@ -150,7 +146,7 @@ def _assignments(classic: ClassicGroup) -> dict[str, bytes]:
     return {member.member_id: member.assignment for member in classic.members.values()}
 
 
-def _as_classic(group: "ConsumerGroup", leaving: Collection[str], joining: Member | None) -> ClassicGroup:
+def _as_classic(group: ConsumerMembership, leaving: Collection[str], joining: Member | None) -> ClassicGroup:
     log, image = group.log, group.rules.image()
     staying = [member for each, member in log.members.items() if each not in leaving]
     members = [_old_member(member) for member in [*staying, *([joining] if joining else ())]]
@@ -159,7 +155,7 @@ def _as_classic(group: "ConsumerGroup", leaving: Collection[str], joining: Membe
     for member in members:
         before = successor if joining is not None and member.member_id == joining.id else member.member_id
         version = version_of(member.metadata(protocol))
-        member.assignment = encoded(log.targets.get(before or "", frozenset()), image, version=version)
+        member.assign(encoded(log.targets.get(before or "", frozenset()), image, version=version))
     classic = group.rules.new_classic_group(group.group_id)
     classic.restore(
         members,
@@ -186,7 +182,7 @@ def _old_member(member: Member) -> OldMember:
     )
 
 
-def replaced_by_classic(group: "ConsumerGroup", request: Join, to: Any, now: float) -> Effects:
+def replaced_by_classic(group: ConsumerMembership, request: Join, to: Any, now: float) -> Effects:
     """A classic consumer comes into a consumer group without members."""
     classic = group.rules.new_classic_group(group.group_id)
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Member, Partition, Partitions, Position, Subscription
 from ottla.group.consumer.records import (
     CURRENT_ASSIGNMENT,
@@ -23,7 +24,7 @@ from ottla.group.consumer.records import (
 from ottla.group.heartbeats.entries import Entry, GroupEpoch
 from ottla.group.heartbeats.epochs import Known
 
-__all__ = ["NOTHING", "GroupState", "preferred_assignor", "topics_of"]
+__all__ = ["NOTHING", "GroupState", "known_instance", "preferred_assignor", "static_successor", "topics_of"]
 
 NOTHING: Partitions = frozenset()
 
@@ -41,7 +42,7 @@ def preferred_assignor(members: Iterable[Member]) -> str | None:
 
 
 class GroupState:
-    """`owners` has every partition that some member may hold, also one that it was told to give up."""
+    """`owners` has every partition that some member may hold, also one that it still has to give up."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -158,3 +159,32 @@ class GroupState:
         CURRENT_ASSIGNMENT: _current_assignment,
         REGEX: _regex,
     }
+
+
+# -- static members: who an instance is, and who takes its place
+
+
+def known_instance(existing: Member | None, member_id: str, instance_id: str) -> Member:
+    if existing is None:
+        raise KafkaError(Code.unknown_member_id, f"Instance id {instance_id} is unknown.")
+    if existing.id != member_id:
+        raise KafkaError(
+            Code.fenced_instance_id,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {existing.id}.",
+        )
+    return existing
+
+
+def static_successor(log: GroupState, existing: Member, member_id: str) -> tuple[Member, list[Entry]]:
+    """What the old one has, under a new id and from epoch 0."""
+    position = msgspec.structs.replace(existing.position, epoch=0, previous_epoch=0)
+    member = Member(member_id, existing.subscription, position)
+    key = (log.group_id, member_id)
+    kinds = (CURRENT_ASSIGNMENT, TARGET_ASSIGNMENT, MEMBER)
+    entries = [Entry(kind, (log.group_id, existing.id), None) for kind in kinds]
+    entries += [
+        Entry(MEMBER, key, member.subscription),
+        Entry(TARGET_ASSIGNMENT, key, log.targets.get(existing.id, NOTHING)),
+        Entry(CURRENT_ASSIGNMENT, key, position),
+    ]
+    return member, entries

@@ -1,8 +1,8 @@
 """The `uniform` assignor: even, then sticky, then near. Pure.
 
 When all subscribe to the same topics, each member's share is known beforehand: everyone keeps what fits into it, and
-what is left over goes to those who have room, to one in the same rack where there is a choice. Otherwise partitions go
-to the least loaded subscriber, and then from the most to the least loaded until that helps no more.
+what is left over goes to those below their quota, to one in the same rack where there is a choice. Otherwise
+partitions go to the least loaded subscriber, and then from the most to the least loaded until that helps no more.
 """
 
 import heapq
@@ -31,39 +31,39 @@ def _homogeneous(members: Sequence[Candidate], topics: Topics) -> dict[str, Part
     rest = {(topic, index) for topic, facts in topics.items() for index in range(facts.partitions)}
     share, larger_shares = divmod(len(rest), len(members))
     kept: dict[str, set[Partition]] = {member.id: set() for member in members}
-    room: dict[str, int] = {}
+    quota_left: dict[str, int] = {}
     # Those who have most get the larger shares: they would have to give something up otherwise.
     for at, member in enumerate(sorted(members, key=lambda each: -len(each.target & rest))):
         quota = share + (at < larger_shares)
         mine = sorted(member.target & rest)[:quota]
         rest.difference_update(mine)
         kept[member.id].update(mine)
-        room[member.id] = quota - len(mine)
+        quota_left[member.id] = quota - len(mine)
     left = dict.fromkeys(sorted(rest))
-    _fill_from_rack(members, room, left, topics, kept)
+    _fill_from_rack(members, quota_left, left, topics, kept)
     waiting = iter(left)
-    for member_id, count in room.items():
+    for member_id, count in quota_left.items():
         kept[member_id].update(next(waiting) for _ in range(count))
     return {member_id: frozenset(partitions) for member_id, partitions in kept.items()}
 
 
 def _fill_from_rack(
     members: Sequence[Candidate],
-    room: dict[str, int],
+    quota_left: dict[str, int],
     left: dict[Partition, None],
     topics: Topics,
     kept: dict[str, set[Partition]],
 ) -> None:
-    """Members with room first take what has a replica near them."""
-    wanted = {member.rack for member in members if member.rack is not None and room[member.id]}
+    """Members below their quota first take what has a replica near them."""
+    wanted = {member.rack for member in members if member.rack is not None and quota_left[member.id]}
     near = {rack: _near(rack, left, topics) for rack in wanted} if wanted else {}
     for member in members:
-        for partition in near.get(member.rack or "", ()) if room[member.id] else ():
+        for partition in near.get(member.rack or "", ()) if quota_left[member.id] else ():
             if partition in left:
                 del left[partition]
                 kept[member.id].add(partition)
-                room[member.id] -= 1
-                if not room[member.id]:
+                quota_left[member.id] -= 1
+                if not quota_left[member.id]:
                     break
 
 
@@ -95,7 +95,7 @@ def _heterogeneous(members: Sequence[Candidate], topics: Topics) -> dict[str, Pa
         _hand_out(topic, topics[topic].partitions, subscribers[topic], owners, load)
     shared = [topic for topic in ordered if len(subscribers[topic]) > 1]
     for _ in range(BALANCING_ROUNDS_MAX):
-        # All of them, every round: a move in one topic can make room for one in another.
+        # All of them, every round: a move in one topic can make one in another possible.
         if not sum(_level(topic, topics[topic].partitions, subscribers[topic], owners, load) for topic in shared):
             break
     assigned: dict[str, set[Partition]] = {member.id: set() for member in members}

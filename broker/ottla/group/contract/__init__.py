@@ -1,1 +1,1 @@
-"""What a shard and every type of group expect of each other: the group's interface, its effects, its records. Pure."""
+"""What a shard and every type of group expect of each other: the group's interface and its records. Pure."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ottla.group.contract.effects import Effects, Record
+from ottla.coordination.core.effects import Effects, Record
 
 __all__ = ["Group"]
 
@@ -22,7 +22,7 @@ class Group(Protocol):
         """As ListGroups says it: "Stable", "Empty", …"""
 
     @property
-    def story(self) -> str:
+    def summary(self) -> str:
         """One line for the broker's log when its state changes: generation, members, why."""
 
     @property

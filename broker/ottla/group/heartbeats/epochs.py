@@ -1,4 +1,4 @@
-"""When the epoch of a group rises that lives by heartbeats, and how a new target is written down. Pure."""
+"""When the epoch of a group of heartbeats rises, and how a new target assignment is written. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -14,7 +14,7 @@ __all__ = ["Advance", "Known", "Seen", "next_epoch", "target_entries"]
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The metadata that a group last looked at. Images share what did not change, so identity tells."""
+    """The metadata that a group last examined. Images share what did not change, so identity is enough."""
 
     image: Image | None = None
 

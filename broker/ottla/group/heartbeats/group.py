@@ -6,18 +6,18 @@ deadlines in the data: `tick` says what is due.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from ottla.coordination.core.effects import Effects, Record, Reply, Wake, Write
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Member
 from ottla.group.consumer.state import GroupState
-from ottla.group.consumer.timers import Timer
-from ottla.group.contract.effects import Effects, Record, Reply, Wake, Write
 from ottla.group.heartbeats.entries import Entry
 from ottla.group.heartbeats.epochs import Seen
 from ottla.metadata.model.image import Image
 
-__all__ = ["MOVING_HEARTBEAT_MS", "HeartbeatGroup", "Then"]
+__all__ = ["MOVING_HEARTBEAT_MS", "HeartbeatGroup", "Then", "Timer", "replay_entry"]
 
 NEVER = float("inf")
 TRY_AGAIN_SECONDS = 1.0
@@ -26,6 +26,15 @@ MOVING_HEARTBEAT_MS = 500
 
 
 Then = Callable[[Code, float], Effects]
+
+
+class Timer(Enum):
+    """What the time of a member can run out for. Only members of the classic protocol have to join and sync."""
+
+    SESSION = "its session expired"
+    REBALANCE = "it did not give up its partitions in time"
+    JOIN = "it did not join again in time"
+    SYNC = "it did not sync in time"
 
 
 class MembershipTerms(Protocol):
@@ -61,12 +70,12 @@ class HeartbeatGroup(ABC, Generic[State]):
         self.log = log
         self.seen = Seen()
         self.written = -1  # the offset of the last entry: who reads must wait until it is committed
-        self.deadlines: dict[tuple[Timer, str], float] = {}
+        self._deadlines: dict[tuple[Timer, str], float] = {}
         self._around = rules
         self._moved_at = -NEVER
         self._waiting: dict[Any, Callable[[Code], Any]] = {}  # requests → how to refuse them
 
-    # -- what each type has of its own
+    # -- each type has its own
 
     @property
     @abstractmethod
@@ -93,7 +102,7 @@ class HeartbeatGroup(ABC, Generic[State]):
         return self.log.name
 
     @property
-    def story(self) -> str:
+    def summary(self) -> str:
         return f"epoch {self.log.epoch}, {len(self.log.members)} members"
 
     @property
@@ -146,6 +155,11 @@ class HeartbeatGroup(ABC, Generic[State]):
 
         return Write([*before, *map(self.encoded, entries)], then, in_force)
 
+    def replay(self, entry: Entry, *, offset: int) -> None:
+        """While the shard loads: no timers yet."""
+        self.log.apply(entry)
+        self.written = offset
+
     def put_in_force(self, entries: Sequence[Entry], *, offset: int, seen: Seen, now: float) -> None:
         for entry in entries:
             self.log.apply(entry)
@@ -158,10 +172,14 @@ class HeartbeatGroup(ABC, Generic[State]):
     # -- time
 
     def set_timer(self, timer: Timer, member_id: str, at: float) -> None:
-        self.deadlines[timer, member_id] = at
+        self._deadlines[timer, member_id] = at
+
+    def start_timer(self, timer: Timer, member_id: str, at: float) -> None:
+        """Unless it runs already."""
+        self._deadlines.setdefault((timer, member_id), at)
 
     def cancel_timer(self, timer: Timer, member_id: str) -> None:
-        self.deadlines.pop((timer, member_id), None)
+        self._deadlines.pop((timer, member_id), None)
 
     def forget_timers(self, member_id: str) -> None:
         for timer in Timer:
@@ -171,7 +189,7 @@ class HeartbeatGroup(ABC, Generic[State]):
         """An entry of what a member subscribes to: its session begins, or is over with it."""
         if entry.value is None:
             self.forget_timers(entry.key[1])
-        elif (Timer.SESSION, entry.key[1]) not in self.deadlines:
+        elif (Timer.SESSION, entry.key[1]) not in self._deadlines:
             self.alive(entry.key[1], now)
 
     def alive(self, member_id: str, now: float) -> float:
@@ -181,19 +199,19 @@ class HeartbeatGroup(ABC, Generic[State]):
         return at
 
     def heartbeat_interval_ms(self, now: float) -> int:
-        """While a group moves, members wait for each other: they shall not wait longer than they must."""
+        """Shorter while a group moves: members then wait for each other's heartbeats."""
         normal = self.terms.heartbeat_interval_ms
         return min(normal, MOVING_HEARTBEAT_MS) if now - self._moved_at < MOVING_SECONDS else normal
 
     def next_deadline(self) -> float:
-        return min(self.deadlines.values(), default=NEVER)
+        return min(self._deadlines.values(), default=NEVER)
 
     def tick(self, now: float) -> Effects:
-        due = [key for key, at in self.deadlines.items() if at <= now]
+        due = [key for key, at in self._deadlines.items() if at <= now]
         late = {member_id: timer for timer, member_id in due}
         members = [self.log.members[each] for each in late if each in self.log.members]
         for key in due:
-            del self.deadlines[key]
+            del self._deadlines[key]
         effects: Effects = []
         if members:
             effects.append(self.remove(members, now, lambda code, at: self._removed(members, code, at)))
@@ -207,16 +225,16 @@ class HeartbeatGroup(ABC, Generic[State]):
             return []
         again = now + TRY_AGAIN_SECONDS
         for member in members:
-            self.deadlines.setdefault((Timer.SESSION, member.id), again)
+            self.start_timer(Timer.SESSION, member.id, again)
         return [Wake(again)]
 
     # -- beginning and end
 
     def loaded(self, now: float) -> Effects:
-        """Sessions begin anew."""
+        """Sessions begin again."""
         for member_id in self.log.members:
             self.alive(member_id, now)
-        return [Wake(self.next_deadline())] if self.deadlines else []
+        return [Wake(self.next_deadline())] if self._deadlines else []
 
     def unload(self) -> Effects:
         waiting, self._waiting = self._waiting, {}
@@ -247,6 +265,31 @@ class HeartbeatGroup(ABC, Generic[State]):
         def then(code: Code, at: float) -> Effects:
             return [*answered(code, at), Wake(self.alive(member_id, at))]
 
-        # It is alive now, however long the write takes: a coordinator that waits for replicas must not shut it out.
-        heard = [Wake(self.alive(member_id, now))] if member_id in self.log.members else []
-        return [*heard, self.write(entries, now, then, before=before, inherited=inherited)]
+        # It is alive now, however long the write takes: a coordinator that waits for replicas must not expire it.
+        wake = [Wake(self.alive(member_id, now))] if member_id in self.log.members else []
+        return [*wake, self.write(entries, now, then, before=before, inherited=inherited)]
+
+
+Kind = TypeVar("Kind", bound=HeartbeatGroup[Any])
+
+
+def replay_entry(
+    state: Any, entry: Entry | None, kind: type[Kind], new: Callable[[str], Kind], *, group_epoch: int
+) -> None:
+    """Put an entry of the log in force on `state`, a shard that loads.
+
+    `group_epoch` is the kind of record without which there is no group.
+    """
+    if entry is None:
+        return
+    group_id = entry.key[0]
+    if entry.kind == group_epoch and entry.value is None:
+        state.forget_group(group_id, kind.type)
+        return
+    group = state.groups.get(group_id)
+    if not isinstance(group, kind):
+        if entry.value is None:
+            return
+        group = new(group_id)
+        state.put_group(group)
+    group.replay(entry, offset=state.replayed_offset)

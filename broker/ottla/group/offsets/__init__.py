@@ -1,1 +1,7 @@
-"""Offsets that groups commit: in force, pending in a transaction, and as records. Pure."""
+"""Offsets that groups commit. Pure.
+
+committed    those of a group, and of all groups of a shard
+pending      brought by transactions whose markers have not decided them yet
+expiry       what is removed in one turn of the loop
+records      Kafka's formats
+"""

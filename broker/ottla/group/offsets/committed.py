@@ -1,11 +1,16 @@
-"""The committed offsets of one group. Pure."""
+"""Committed offsets: those of one group, and those of all groups of a shard. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from ottla.group.contract.group import Group
+from ottla.group.offsets.pending import Pending, PendingOffsets
 from ottla.group.offsets.records import NO_EXPIRY, CommittedOffset
 
-__all__ = ["GroupOffsets"]
+__all__ = ["Found", "GroupOffsets", "ShardOffsets"]
+
+Found: TypeAlias = tuple[str, str, int, CommittedOffset]
+"""Group, topic, partition, and what is committed."""
 
 
 class GroupOffsets:
@@ -55,3 +60,74 @@ class GroupOffsets:
             end_ms = begin_ms + retention_ms if committed.expires_ms == NO_EXPIRY else committed.expires_ms
             if now_ms >= end_ms and not group.is_subscribed(topic):
                 yield topic, partition
+
+
+class ShardOffsets:
+    """`position` is the place in the log of the record that brings an offset, or that decides about pending ones."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, GroupOffsets] = {}
+        self._pending = PendingOffsets()
+
+    def get(self, group_id: str) -> GroupOffsets | None:
+        return self._groups.get(group_id)
+
+    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """A transaction that is not decided yet may bring another one."""
+        return self._pending.concerns(group_id, topic, partition)
+
+    def has_pending(self, group_id: str) -> bool:
+        return self._pending.has_group(group_id)
+
+    def has(self, group_id: str) -> bool:
+        """Also when they have just been deleted, or a transaction has not brought them yet."""
+        return group_id in self._groups or self._pending.has_group(group_id)
+
+    def keep(self, group_id: str, topic: str, partition: int, committed: CommittedOffset, *, position: int) -> None:
+        if self._pending:
+            self._pending.supersede(group_id, topic, partition, before=position)
+        self._put(group_id, topic, partition, committed, position)
+
+    def _put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset, position: int) -> None:
+        offsets = self._groups.get(group_id)
+        if offsets is None:
+            offsets = self._groups[group_id] = GroupOffsets()
+        offsets.keep(topic, partition, committed)
+        offsets.written = position
+
+    def forget(self, group_id: str, topic: str, partition: int, *, position: int) -> None:
+        offsets = self._groups.get(group_id)
+        if offsets is not None:
+            offsets.forget(topic, partition)
+            offsets.written = position
+
+    def drop_if_empty(self, group_id: str) -> None:
+        if not self._groups.get(group_id):
+            self._groups.pop(group_id, None)
+
+    # inside transactions
+
+    def keep_pending(self, producer_id: int, group_id: str, entries: Sequence[Pending], *, position: int) -> None:
+        self._pending.keep(producer_id, group_id, entries, position=position)
+
+    def abort(self, producer_id: int) -> None:
+        self._pending.abort(producer_id)
+
+    def commit(self, producer_id: int, *, position: int) -> list[str]:
+        """What the producer's transaction brought is in force; the groups that it concerns."""
+        found = self._pending.commit(producer_id)
+        for group_id, entries in found.items():
+            for topic, partition, committed in entries:
+                self._put(group_id, topic, partition, committed, position)
+        return list(found)
+
+    # finding
+
+    def of_topics(self, topics: set[str]) -> list[Found]:
+        return [
+            (group_id, topic, partition, committed)
+            for group_id, offsets in self._groups.items()
+            if not topics.isdisjoint(offsets.by_topic)
+            for topic, partition, committed in offsets
+            if topic in topics
+        ]

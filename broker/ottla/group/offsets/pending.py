@@ -22,6 +22,9 @@ class PendingOffsets:
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[str, dict[tuple[str, int], tuple[CommittedOffset, int]]]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._by_producer)
+
     def keep(self, producer_id: int, group_id: str, entries: Sequence[Pending], *, position: int) -> None:
         found = self._by_producer.setdefault(producer_id, {}).setdefault(group_id, {})
         for topic, partition, committed in entries:
@@ -33,7 +36,7 @@ class PendingOffsets:
     def commit(self, producer_id: int) -> dict[str, list[Pending]]:
         """What this producer's transaction brought, by group; it is not pending any longer.
 
-        Nor are records before it that others have brought for the same partitions: they shall not come after it.
+        Records before it that others have brought for the same partitions go too: they must not come into force later.
         """
         found = self._by_producer.pop(producer_id, {})
         for group_id, entries in found.items():
@@ -45,7 +48,7 @@ class PendingOffsets:
         }
 
     def supersede(self, group_id: str, topic: str, partition: int, *, before: int) -> None:
-        """A record at this place of the log is in force: pending ones from before it shall not come after it."""
+        """A record at this place of the log is in force: pending ones from before it must not replace it."""
         for groups in self._by_producer.values():
             entries = groups.get(group_id)
             if entries is not None and (topic, partition) in entries and entries[topic, partition][1] < before:

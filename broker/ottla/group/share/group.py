@@ -1,6 +1,6 @@
 """A share group (KIP-932): what the log says of it, and the sessions of its members. Pure.
 
-Decisions are made in `share_heartbeat` and `share_states`, as entries to write. A share group has no committed offsets:
+Decisions are made in `heartbeat` and `states`, as entries to write. A share group has no committed offsets:
 where it stands is in the states of its share-partitions, which the persister keeps.
 """
 
@@ -9,21 +9,24 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from ottla.coordination.core.effects import Effects, Record, Reply, Write
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.member import Left
 from ottla.group.consumer.member import Member
-from ottla.group.contract.effects import Effects, Record, Reply, Write
+from ottla.group.contract.records import record_type
 from ottla.group.heartbeats.entries import Entry
-from ottla.group.heartbeats.group import HeartbeatGroup, Then
+from ottla.group.heartbeats.group import HeartbeatGroup, Then, replay_entry
 from ottla.group.share.advance import removal
 from ottla.group.share.records import (
     CURRENT_ASSIGNMENT,
     GROUP_EPOCH,
+    KINDS,
     MEMBER,
     STATES,
     TARGET_ASSIGNMENT,
     TARGET_EPOCH,
     StatePartitions,
+    decode,
     encode,
 )
 from ottla.group.share.state import ShareGroupState
@@ -109,7 +112,7 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
         self._refuse()
 
     def check_fetch(self, *, member_id: str | None, member_epoch: int) -> None:
-        """There is nothing to be had, but whoever asks without being a member is told so without complaint."""
+        """A share group has no offsets. One who asks without being a member gets an empty answer, not an error."""
         if member_id is not None or member_epoch >= 0:
             self._refuse()
 
@@ -130,3 +133,9 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
 
     def _refuse(self) -> NoReturn:
         raise KafkaError(Code.group_id_not_found, f"Group {self.group_id} is not a consumer group.")
+
+
+@record_type(*sorted(KINDS))
+def replay_share_record(state: Any, key: memoryview, value: memoryview | None) -> None:
+    entry = decode(bytes(key), None if value is None else bytes(value))
+    replay_entry(state, entry, ShareGroup, state.new_share_group, group_epoch=GROUP_EPOCH)

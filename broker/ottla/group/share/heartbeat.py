@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
+from ottla.coordination.core.effects import Effects, Reply, Wake
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import LEAVING, Member, Partitions, Position, Subscription
-from ottla.group.contract.effects import Effects, Reply, Wake
 from ottla.group.contract.group import Group
 from ottla.group.heartbeats.group import MOVING_HEARTBEAT_MS
 from ottla.group.share.advance import advance
@@ -42,7 +42,7 @@ class ShareHeartbeatAnswer(msgspec.Struct, frozen=True):
 
 
 def check(request: ShareHeartbeat) -> None:
-    """INVALID_REQUEST, before anything is looked up."""
+    """INVALID_REQUEST, before the group is searched for."""
     if problem := _problem(request):
         raise KafkaError(Code.invalid_request, problem)
 
@@ -102,7 +102,7 @@ def _refused(code: Code) -> Code:
 
 
 def _interval_ms(group: ShareGroup, now: float, *, changes: bool) -> int:
-    """Soon again while the group moves, for the states of its partitions are made only now."""
+    """Shorter while the group moves: the states of its partitions are made only now."""
     usual = group.heartbeat_interval_ms(now)
     return min(usual, MOVING_HEARTBEAT_MS) if changes else usual
 
@@ -115,16 +115,16 @@ def _member_of(group: ShareGroup, request: ShareHeartbeat) -> Member:
     return member
 
 
-def _check_epoch(position: Position, told: int) -> None:
+def _check_epoch(position: Position, sent: int) -> None:
     """The epoch before is fine: an answer may have got lost."""
     known, previous = position.epoch, position.previous_epoch
-    if told in (known, previous):
+    if sent in (known, previous):
         return
     begin = (
-        f"The share group member has a {'greater' if told > known else 'smaller'} member epoch ({told}) than the one"
+        f"The share group member has a {'greater' if sent > known else 'smaller'} member epoch ({sent}) than the one"
     )
     end = "The member must abandon all its partitions and rejoin."
-    middle = "" if told > known else f", and it does not match the previous member epoch ({previous})"
+    middle = "" if sent > known else f", and it does not match the previous member epoch ({previous})"
     raise KafkaError(Code.fenced_member_epoch, f"{begin} known by the group coordinator ({known}){middle}. {end}")
 
 

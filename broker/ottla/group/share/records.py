@@ -38,14 +38,14 @@ MEMBER, GROUP_EPOCH, TARGET_EPOCH, TARGET_ASSIGNMENT, CURRENT_ASSIGNMENT, STATES
 
 
 class TopicStates(msgspec.Struct, frozen=True):
-    """The partitions of a topic that have a state, or shall have one."""
+    """The partitions of a topic that have a state, or are to get one."""
 
     name: str
     partitions: frozenset[int]
 
 
 class StatePartitions(msgspec.Struct, frozen=True):
-    """Which share-partitions of a group have a state, by the topic's id: the group's own book about its persister.
+    """Which share-partitions of a group have a state, by the topic's id: what the group records about its persister.
 
     `initializing`: asked for, perhaps made already. `deleting`: asked to go, perhaps gone already.
     """

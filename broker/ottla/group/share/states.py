@@ -1,6 +1,6 @@
-"""Which share-partitions of a group get a state, keep it or lose it: the group's book about its persister. Pure.
+"""Which share-partitions of a group get a state, keep it or lose it: what the group records about its persister. Pure.
 
-    subscribed, not in the book ─▶ initializing ─ persister made it ─▶ initialized ─ its offsets shall go ─▶ deleting
+    subscribed, not recorded ─▶ initializing ─ persister made it ─▶ initialized ─ its offsets are deleted ─▶ deleting
 
 Every step is written before the next begins, so that whoever coordinates next can finish it: beginning a state that is
 there, and deleting one that is not, are no errors.
@@ -52,7 +52,7 @@ def assignable(states: StatePartitions, names: Iterable[str], image: Image) -> d
 
 
 def orphans(states: StatePartitions, image: Image) -> frozenset[bytes]:
-    """Topics in the book that are no more."""
+    """Recorded topics that exist no more."""
     known = {*states.initializing, *states.initialized, *states.deleting}
     return frozenset(known - {topic.id.bytes for topic in image.topics.values()})
 
@@ -61,14 +61,14 @@ def orphans(states: StatePartitions, image: Image) -> frozenset[bytes]:
 
 
 def beginning(states: StatePartitions, partitions: Partitions, image: Image) -> StatePartitions:
-    """These are about to be begun, or begun anew; of a topic that was going, the going is off."""
+    """These are about to begin, or to begin again. The deletion of their topics is called off."""
     named = _named(partitions, image)
     deleting = {topic_id: name for topic_id, name in states.deleting.items() if topic_id not in named}
     return StatePartitions(_merged(states.initializing, named), states.initialized, deleting)
 
 
 def begun(states: StatePartitions, partitions: Partitions) -> StatePartitions:
-    """Those of them that the book still knows as beginning are there. A topic that went meanwhile stays gone."""
+    """Those that are still recorded as beginning have begun. A topic that was deleted meanwhile stays deleted."""
     done = {
         topic_id: TopicStates(
             each.name, each.partitions & frozenset(at for topic, at in partitions if topic == topic_id)
@@ -84,8 +84,9 @@ def begun(states: StatePartitions, partitions: Partitions) -> StatePartitions:
 
 
 def leaving(states: StatePartitions, topic_ids: Iterable[bytes], image: Image) -> tuple[StatePartitions, Partitions]:
-    """All of these topics is about to go; what there is to be deleted. Of a topic that was going already, the book has
-    forgotten the partitions: then it may be any that exists.
+    """All states of these topics are about to be deleted; which those are.
+
+    Of a topic whose deletion has begun already, the partitions are recorded no longer: it may be any that exists.
     """
     gone = frozenset(topic_ids)
     known = _merged(states.initialized, states.initializing)

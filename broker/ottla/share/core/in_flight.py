@@ -1,7 +1,7 @@
 """The records of a share-partition that are under way, as runs of records that fare alike. Pure.
 
 The runs lie side by side and fill the window from `start` to `end`; records before it are done with, those behind it
-have never been looked at. A run is split only where its records part, and joined again when they fare alike.
+have never been read. A run is split only where its records part, and joined again when they fare alike.
 """
 
 from bisect import bisect_right
@@ -70,7 +70,7 @@ class InFlight:
 
     @classmethod
     def recover(cls, start: int, batches: Iterable[StateBatch]) -> "InFlight":
-        """What was acquired is available again; what no batch tells of was never delivered."""
+        """What was acquired is available again; what is in no batch was never delivered."""
         window = cls(start)
         for batch in sorted(batches, key=FIRST):
             first = max(batch.first, window.end)
@@ -87,7 +87,7 @@ class InFlight:
     def __len__(self) -> int:
         return self.end - self.start
 
-    # looking
+    # reading
 
     def overlapping(self, first: int, last: int) -> Iterator[Run]:
         """The runs that have something of the span, as they are."""
@@ -108,7 +108,7 @@ class InFlight:
         return next((run.first for run in self.runs if not run.is_final), self.end)
 
     def batches(self, spans: Iterable[Span]) -> list[StateBatch]:
-        """How the records of the spans fare, in words for the log: an acquired one as if nobody had taken it."""
+        """How the records of the spans fare, as batches for the log: acquired records as if they were available."""
         found: list[StateBatch] = []
         for first, last in _joined(spans):
             for run in self.overlapping(first, last):

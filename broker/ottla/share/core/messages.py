@@ -1,4 +1,4 @@
-"""What is kept of a share-partition, and what brokers tell each other about it. Pure."""
+"""What is kept of a share-partition, and what brokers ask each other about it. Pure."""
 
 import uuid
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ class Persister(Protocol):
     """
 
     async def initialize(self, key: ShareKey, *, state_epoch: int, start: int) -> None:
-        """Begin it, or begin it anew with a higher state epoch (AlterShareGroupOffsets)."""
+        """Begin it, or begin it again with a higher state epoch (AlterShareGroupOffsets)."""
 
     async def read(self, key: ShareKey, *, leader_epoch: int) -> ShareState:
         """For a partition's new leader; older leaders are fenced from here on. Not initialized: epoch 0, no start."""

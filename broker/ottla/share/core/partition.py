@@ -6,7 +6,7 @@ AVAILABLE ─────────▶ ACQUIRED ──────────
     └───────────────────┘ └──────────────────────▶ ARCHIVED
   release, expired lock     reject, gap, delivered too often
 
-Acknowledgements and releases are in force at once for whoever comes next, but are told and final only when they are
+Acknowledgements and releases are in force at once for whoever comes next, but are answered and final only when they are
 written: `written` says so, `not_written` takes them back. Locks that expired need no such care: if their record is
 lost, the next leader merely counts one delivery less.
 """
@@ -194,7 +194,7 @@ class SharePartition:
         self._window.settle()
 
     def not_written(self, spans: Iterable[Span]) -> None:
-        """Back to the locks as they were; those whose time is over by now expire at the next look."""
+        """Back to the locks as they were; those whose time is over by now expire when locks are next checked."""
         for run in self._awaiting(spans):
             assert run.before is not None
             run.fate, run.before = run.before, None

@@ -9,35 +9,35 @@ from ottla.share.core.messages import Persister, ShareKey, ShareState, StateBatc
 
 __all__ = ["QUESTIONS", "Delete", "Initialize", "Question", "Read", "Reply", "Summarize", "Write"]
 
-Told = TypeVar("Told")
+Answered = TypeVar("Answered")
 NIL = msgspec.Raw(b"\xc0")
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """Kafka's code and what to say about it; `told` when there is nothing to complain of."""
+    """Kafka's code with a message, or `told`, the answer (under the name that it has between brokers)."""
 
     code: int = 0
     message: str = ""
     told: msgspec.Raw = NIL
 
 
-class Question(msgspec.Struct, Generic[Told], frozen=True, kw_only=True):
+class Question(msgspec.Struct, Generic[Answered], frozen=True, kw_only=True):
     method: ClassVar[str]
-    tells: ClassVar[Any]
+    answer_type: ClassVar[Any]
     """The type of the answer."""
 
     key: ShareKey
 
     @abstractmethod
-    async def put_to(self, states: Persister) -> Told: ...
+    async def put_to(self, states: Persister) -> Answered: ...
 
-    def read_answer(self, data: msgspec.Raw) -> Told:
-        told: Told = msgspec.msgpack.decode(data, type=self.tells)
-        return told
+    def read_answer(self, data: msgspec.Raw) -> Answered:
+        answer: Answered = msgspec.msgpack.decode(data, type=self.answer_type)
+        return answer
 
 
 class Initialize(Question[None], frozen=True, kw_only=True):
-    method, tells = "InitializeShareState", None
+    method, answer_type = "InitializeShareState", None
 
     state_epoch: int
     start: int
@@ -47,7 +47,7 @@ class Initialize(Question[None], frozen=True, kw_only=True):
 
 
 class Read(Question[ShareState], frozen=True, kw_only=True):
-    method, tells = "ReadShareState", ShareState
+    method, answer_type = "ReadShareState", ShareState
 
     leader_epoch: int
 
@@ -56,7 +56,7 @@ class Read(Question[ShareState], frozen=True, kw_only=True):
 
 
 class Write(Question[None], frozen=True, kw_only=True):
-    method, tells = "WriteShareState", None
+    method, answer_type = "WriteShareState", None
 
     state_epoch: int
     leader_epoch: int
@@ -74,14 +74,14 @@ class Write(Question[None], frozen=True, kw_only=True):
 
 
 class Delete(Question[None], frozen=True, kw_only=True):
-    method, tells = "DeleteShareState", None
+    method, answer_type = "DeleteShareState", None
 
     async def put_to(self, states: Persister) -> None:
         await states.delete(self.key)
 
 
 class Summarize(Question[Summary], frozen=True, kw_only=True):
-    method, tells = "SummarizeShareState", Summary
+    method, answer_type = "SummarizeShareState", Summary
 
     async def put_to(self, states: Persister) -> Summary:
         return await states.summary(self.key)

@@ -1,9 +1,9 @@
-"""A share-partition's state as the log tells it: a snapshot, and the updates that came after. Pure.
+"""A share-partition's state as the log has it: a snapshot, and the updates that came after. Pure.
 
 Batches are sorted, never overlap, and join where neighbours are alike. Where old and new overlap, what was delivered
 more often wins, and of equals the more final one, as in Kafka: an update that comes twice, late or out of order, as it
 may when its answer was lost, changes nothing, and what was acknowledged never becomes available again. For the same
-reason the start only moves on. Both begin anew with a higher state epoch.
+reason the start only moves on. Both begin again with a higher state epoch.
 """
 
 from bisect import bisect_left, bisect_right
@@ -41,7 +41,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     batches: tuple[StateBatch, ...] = ()
     updates: int = 0
 
-    # what is told
+    # answers
 
     @property
     def state(self) -> ShareState:
@@ -60,7 +60,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def require_epoch(self, state_epoch: int) -> None:
-        """A higher one is as wrong as a lower one: the group went and came again, and its epochs began anew."""
+        """A higher one is as wrong as a lower one: the group went and came again, and its epochs began again."""
         if state_epoch != self.state_epoch:
             raise KafkaError(
                 Code.fenced_state_epoch, f"the state of epoch {state_epoch} was replaced by {self.state_epoch}"

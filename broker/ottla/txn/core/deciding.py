@@ -41,7 +41,7 @@ def _refused(code: Code) -> Decision:
     return Decision(code)
 
 
-def _told(transaction: Transaction, *, write: bool = True) -> Decision:
+def _accepted(transaction: Transaction, *, write: bool = True) -> Decision:
     """With who the producer is from now on: with a new id, if that is to follow."""
     rotates = transaction.next_producer_id != NONE
     session = (transaction.next_producer_id, 0) if rotates else (transaction.producer_id, transaction.epoch)
@@ -66,7 +66,7 @@ def initiate(
         if new_producer_id == NONE:
             return NEEDS_PRODUCER_ID
         made = Transaction(id=transactional_id, producer_id=new_producer_id, timeout_ms=timeout_ms, updated_ms=now_ms)
-        return _told(_begun(made, epoch=0, last_epoch=NONE, timeout_ms=timeout_ms, now_ms=now_ms))
+        return _accepted(_begun(made, epoch=0, last_epoch=NONE, timeout_ms=timeout_ms, now_ms=now_ms))
     if expected is not None and not _may_continue(transaction, expected):
         return _refused(Code.producer_fenced)
     if transaction.state in ENDING:
@@ -85,14 +85,14 @@ def _begun(transaction: Transaction, *, epoch: int, last_epoch: int, timeout_ms:
 
 
 def _may_continue(transaction: Transaction, expected: ProducerSession) -> bool:
-    """Its epoch is looked at later. A former id will do if its epochs were used up: the answer may have been lost."""
+    """Its epoch is checked later. A former id will do if its epochs were used up: the answer may have been lost."""
     return expected.producer_id == transaction.producer_id or (
         expected.producer_id == transaction.previous_producer_id and expected.epoch >= EPOCH_LAST
     )
 
 
 def _fence_first(transaction: Transaction, *, version: int, new_producer_id: int, now_ms: int) -> Decision:
-    """The running transaction is aborted, and the producer comes again: nobody is ever told the epoch in between."""
+    """The running transaction is aborted, and the producer comes again: no producer ever gets the epoch in between."""
     decision = fence(transaction, version=version, new_producer_id=new_producer_id, now_ms=now_ms)
     return decision if decision is NEEDS_PRODUCER_ID else Decision(Code.concurrent_transactions, write=decision.write)
 
@@ -103,7 +103,7 @@ def _rotate(
     if new_producer_id == NONE:
         return NEEDS_PRODUCER_ID
     last_epoch = transaction.epoch if expected is not None else NONE
-    return _told(
+    return _accepted(
         transaction.initiated(
             producer_id=new_producer_id, epoch=0, last_epoch=last_epoch, timeout_ms=timeout_ms, now_ms=now_ms
         )
@@ -119,7 +119,7 @@ def _bump(transaction: Transaction, expected: ProducerSession | None, *, timeout
             epoch, last_epoch = transaction.epoch, transaction.last_epoch
         else:
             return _refused(Code.producer_fenced)
-    return _told(_begun(transaction, epoch=epoch, last_epoch=last_epoch, timeout_ms=timeout_ms, now_ms=now_ms))
+    return _accepted(_begun(transaction, epoch=epoch, last_epoch=last_epoch, timeout_ms=timeout_ms, now_ms=now_ms))
 
 
 # AddPartitionsToTxn, AddOffsetsToTxn, and the partitions' leaders
@@ -146,8 +146,8 @@ def add(
     assert transaction is not None
     wanted = frozenset(partitions)
     if transaction.state is State.ONGOING and wanted <= transaction.partitions:
-        return _told(transaction, write=False)
-    return _told(transaction.added(wanted, now_ms=now_ms))
+        return _accepted(transaction, write=False)
+    return _accepted(transaction.added(wanted, now_ms=now_ms))
 
 
 def _ending_refusal(transaction: Transaction, session: ProducerSession) -> Code:
@@ -200,7 +200,7 @@ def _end_same_epoch(
         return _refused(code)
     if transaction.state is State.ONGOING:
         event = Event.COMMIT if commit else Event.ABORT
-        return _told(transaction.ending(event, version=version, next_producer_id=NONE, now_ms=now_ms))
+        return _accepted(transaction.ending(event, version=version, next_producer_id=NONE, now_ms=now_ms))
     return _answer_retry(transaction, commit=commit)
 
 
@@ -209,7 +209,7 @@ def _answer_retry(transaction: Transaction, *, commit: bool) -> Decision:
         (State.PREPARE_COMMIT, State.COMPLETE_COMMIT) if commit else (State.PREPARE_ABORT, State.COMPLETE_ABORT)
     )
     if transaction.state is complete:
-        return _told(transaction, write=False)
+        return _accepted(transaction, write=False)
     return _refused(Code.concurrent_transactions if transaction.state is preparing else Code.invalid_txn_state)
 
 
@@ -224,7 +224,7 @@ def _end_next_epoch(
 ) -> Decision:
     """KIP-890: the epoch says which transaction is meant, so a retry is known by the epoch before the present one.
 
-    While markers are on their way everybody waits, as in Kafka: the producer was told its next epoch (or id) already,
+    While markers are on their way everybody waits, as in Kafka: the producer has its next epoch (or id) already,
     and may end its next transaction before the last one is complete.
     """
     if transaction.state in ENDING:
@@ -248,7 +248,7 @@ def _end_next_epoch(
     if transaction.epochs_used_up and new_producer_id == NONE:
         return NEEDS_PRODUCER_ID
     next_id = new_producer_id if transaction.epochs_used_up else NONE
-    return _told(transaction.ending(event, version=version, next_producer_id=next_id, now_ms=now_ms))
+    return _accepted(transaction.ending(event, version=version, next_producer_id=next_id, now_ms=now_ms))
 
 
 def fence(transaction: Transaction, *, version: int, new_producer_id: int, now_ms: int) -> Decision:
@@ -257,4 +257,4 @@ def fence(transaction: Transaction, *, version: int, new_producer_id: int, now_m
     if needs_id and new_producer_id == NONE:
         return NEEDS_PRODUCER_ID
     next_id = new_producer_id if needs_id else NONE
-    return _told(transaction.fenced(version=version, next_producer_id=next_id, now_ms=now_ms))
+    return _accepted(transaction.fenced(version=version, next_producer_id=next_id, now_ms=now_ms))

@@ -31,7 +31,7 @@ class Orders(msgspec.Struct, frozen=True):
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
-    """Are these partitions in the producer's transaction? With `add`, they shall be."""
+    """Are these partitions in the producer's transaction? With `add`, they are added."""
 
     transactional_id: str
     producer_id: int

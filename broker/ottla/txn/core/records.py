@@ -1,11 +1,14 @@
 """Transactions as records of the state topic: Kafka's TransactionLogKey v0 and TransactionLogValue v0-1. Pure."""
 
+from collections.abc import Callable
+
+from ottla.coordination.core.effects import Effects, Send, Write
 from ottla.coordination.core.records import array, field, reading, writing
-from ottla.txn.core.states import State
+from ottla.txn.core.states import ENDING, State
 from ottla.txn.core.transaction import NONE, TopicPartition, Transaction
 from ottla.wire.schema import Struct
 
-__all__ = ["key_of", "read_key", "read_value", "value_of"]
+__all__ = ["effects_of", "key_of", "read_key", "read_value", "value_of"]
 
 
 def _value_struct(version: int) -> Struct:
@@ -70,9 +73,17 @@ def value_of(transaction: Transaction) -> bytes:
     )
 
 
+def effects_of(transaction: Transaction, in_force: Callable[[int], None]) -> Effects:
+    """A decision is written. One that ends the transaction is sent to the leaders of its partitions, as markers."""
+    effects: Effects = [Write([(key_of(transaction.id), value_of(transaction))], in_force=in_force)]
+    if transaction.state in ENDING:
+        effects.append(Send(transaction))
+    return effects
+
+
 def read_value(transactional_id: str, value: memoryview) -> Transaction:
-    """ValueError for a state that is never written. `last_epoch` is not in the log: a retry across coordinators is
-    told by the version instead."""
+    """ValueError for a state that is never written. `last_epoch` is not in the log: a retry at the next coordinator is
+    recognized by the version instead."""
     read = _read_value(value)
     version = read.client_transaction_version or 0
     state = State(read.transaction_status)

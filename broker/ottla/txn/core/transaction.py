@@ -99,7 +99,7 @@ class Transaction:
         return fencing.ending(Event.ABORT, version=version, next_producer_id=next_producer_id, now_ms=now_ms)
 
     def marked(self, *, now_ms: int) -> "Transaction":
-        """Every partition has heard how it ended."""
+        """Every partition has its marker."""
         rotates = self.next_producer_id != NONE
         return replace(
             self,

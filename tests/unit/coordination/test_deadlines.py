@@ -1,10 +1,10 @@
-"""Deadlines of many groups on one timer: each is met, whatever the others do."""
+"""Deadlines of many automata on one timer: each is met, whatever the others do."""
 
 import asyncio
 import logging
 
 import pytest
-from ottla.group.timers import RINGS_PER_TURN_MAX, Timers
+from ottla.coordination.deadlines import DUE_PER_TURN_MAX, Deadlines
 from ottla.system import RealClock
 
 
@@ -21,13 +21,13 @@ def test_a_group_that_fails_does_so_alone(caplog: pytest.LogCaptureFixture) -> N
                 all_rung.set()
 
         clock = RealClock()
-        timers = Timers(clock, ring)
+        deadlines = Deadlines(clock, ring)
         for number, group_id in enumerate(("bad", "same-turn", "later")):
-            timers.wake(group_id, clock.monotonic() + (0.05 if number == 2 else 0.0))
+            deadlines.wake(group_id, clock.monotonic() + (0.05 if number == 2 else 0.0))
         await asyncio.wait_for(all_rung.wait(), 10)
         return rung
 
-    with caplog.at_level(logging.ERROR, "ottla.group"):
+    with caplog.at_level(logging.ERROR, "ottla.coordination"):
         assert asyncio.run(run()) == ["bad", "same-turn", "later"]
     assert "bad" in caplog.text and "cannot be written" in caplog.text
 
@@ -42,14 +42,14 @@ def test_very_many_at_once_leave_turns_to_others() -> None:
             rung += 1
 
         clock = RealClock()
-        timers = Timers(clock, ring)
+        deadlines = Deadlines(clock, ring)
         at = clock.monotonic()
-        for number in range(3 * RINGS_PER_TURN_MAX):
-            timers.wake(f"g{number}", at)
-        while rung < 3 * RINGS_PER_TURN_MAX:
+        for number in range(3 * DUE_PER_TURN_MAX):
+            deadlines.wake(f"g{number}", at)
+        while rung < 3 * DUE_PER_TURN_MAX:
             await asyncio.sleep(0)
             seen.append(rung)
         return seen
 
     seen = asyncio.run(asyncio.wait_for(run(), 10))
-    assert max(b - a for a, b in zip([0, *seen], seen, strict=False)) <= RINGS_PER_TURN_MAX
+    assert max(b - a for a, b in zip([0, *seen], seen, strict=False)) <= DUE_PER_TURN_MAX

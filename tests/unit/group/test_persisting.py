@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from ottla.errors import Code, KafkaError
+from ottla.group.persisting import StateKeeper
 from ottla.group.share.records import StatePartitions
 from ottla.group.share.states import beginning, leaving, partitions_in
-from ottla.group.share_keeping import StateKeeper
 from ottla.share.core.messages import UNINITIALIZED, ShareKey, Summary
 from support.consumer_groups import GROUP, topic_id
 from support.share_groups import ShareClient, ShareShard
@@ -60,14 +60,14 @@ class Place:
         names = {T: "t", U: "u"}
         return {(names[key.topic_id], key.partition) for key in self.persister.states}
 
-    async def look(self) -> None:
-        self.keeper.look(self.shard, self.group)
+    async def reconcile(self) -> None:
+        self.keeper.reconcile(self.shard, self.group)
         while self._tasks:
             await self._tasks.pop()
 
     async def begin(self) -> None:
         self.member.beat()
-        await self.look()
+        await self.reconcile()
         self.member.beat()
 
 
@@ -87,7 +87,7 @@ async def test_states_begin_in_the_groups_epoch(place: Place) -> None:
     assert partitions_in(place.states.initialized) == place.member.held
     assert not place.states.initializing
     written = len(place.shard.written)
-    await place.look()
+    await place.reconcile()
     assert len(place.shard.written) == written, "once is enough"
 
 
@@ -98,7 +98,7 @@ async def test_what_could_not_be_begun_is_begun_later(place: Place) -> None:
     assert place.member.held == {(T.bytes, 0)}, "what is ready is handed out"
     assert partitions_in(place.states.initializing) == {(T.bytes, 1)}
     place.persister.lost = set()
-    await place.look()
+    await place.reconcile()
     place.member.beat()
     assert place.member.held == {(T.bytes, 0), (T.bytes, 1)}
 
@@ -108,7 +108,7 @@ async def test_whoever_coordinates_next_finishes_it(place: Place) -> None:
     place.member.beat()
     missing = frozenset({(T.bytes, 0), (T.bytes, 1)})
     place.shard.keep(beginning(place.states, missing, place.shard.image))
-    await place.look()
+    await place.reconcile()
     assert partitions_in(place.states.initialized) == missing
 
 
@@ -117,11 +117,11 @@ async def test_states_go_with_their_topic(place: Place) -> None:
     await place.begin()
     place.shard.set_topics({"u": 1})
     place.persister.lost = {0}
-    await place.look()
+    await place.reconcile()
     assert place.kept == {("t", 0)}
     assert partitions_in(place.states.initialized), "still in the book: it is not done"
     place.persister.lost = set()
-    await place.look()
+    await place.reconcile()
     assert (place.kept, place.states) == (set(), StatePartitions())
 
 
@@ -148,7 +148,7 @@ async def test_a_deletion_that_was_cut_short_is_finished(place: Place) -> None:
     place.member.leave()
     after, _ = leaving(place.states, [T.bytes], place.shard.image)
     place.shard.keep(after)
-    await place.look()
+    await place.reconcile()
     assert (place.kept, place.states) == (set(), StatePartitions())
 
 
@@ -172,5 +172,5 @@ async def test_a_broker_that_leads_no_longer_writes_nothing(place: Place) -> Non
     place.member.beat()
     place.shard.leads = False
     written = len(place.shard.written)
-    await place.look()
+    await place.reconcile()
     assert len(place.shard.written) == written

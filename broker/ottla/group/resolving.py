@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
-from ottla.group.consumer.regex_topics import TopicExpressions
+from ottla.group.consumer.topic_matching import TopicExpressions
 from ottla.metadata.model.image import Image
 from ottla.system import Threads
 
@@ -28,7 +28,7 @@ class RegexResolver:
         self.expressions = TopicExpressions()
 
     async def resolve(self, texts: Iterable[str]) -> None:
-        """Until all topics that there are now are matched; what is wrong with an expression is told when asked for."""
+        """Until all topics that there are now are matched; `expressions.check` says what is wrong with one."""
         self.expressions.follow(self._image().topics)
         await self._work_off(self.expressions, texts)
 

@@ -1,36 +1,29 @@
-"""Where consumer groups touch their shard: how their records are loaded, and what holds for them."""
+"""The rules of consumer and share groups, from this broker's settings and the group's own, as they are now."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from ottla.config.group import group_setting
 from ottla.group.consumer.advance import ASSIGNORS
-from ottla.group.consumer.group import ConsumerGroup, ConsumerRules, Terms
-from ottla.group.consumer.records import GROUP_EPOCH, KINDS, decode
-from ottla.group.contract.records import record_type
-from ottla.group.heartbeat_loading import replay_entry
-from ottla.group.regex_resolving import RegexResolver
+from ottla.group.consumer.membership import ConsumerRules, Terms
+from ottla.group.resolving import RegexResolver
+from ottla.group.shard import Shard
+from ottla.group.share.group import ShareRules, ShareTerms
 from ottla.metadata.model.state import ResourceType
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.replica.settings import LiveSettings
 from ottla.system import System
 
-if TYPE_CHECKING:
-    from ottla.group.shard import Shard
-
-__all__ = ["ConsumerSettings", "replay_consumer_record"]
+__all__ = ["ConsumerSettings", "ShareGroupSettings"]
 
 
 class ConsumerSettings:
-    """The rules of consumer groups, out of this broker's settings as they are now."""
-
     def __init__(self, settings: LiveSettings, system: System, feed: MetadataFeed) -> None:
         self._settings = settings
         self._system = system
         self._feed = feed
         self.regexes = RegexResolver(system.threads, lambda: feed.image)
 
-    def rules(self, shard: "Shard") -> ConsumerRules:
+    def rules(self, shard: Shard) -> ConsumerRules:
         return ConsumerRules(
             new_id=lambda: str(self._system.new_uuid()),
             wall_ms=self._system.clock.wall_ms,
@@ -56,11 +49,28 @@ class ConsumerSettings:
 
 def assignor_names(listed: Sequence[str]) -> tuple[str, ...]:
     """Kafka's setting also takes the names of its own Java classes; other classes cannot be had here."""
-    short = [name.rpartition(".")[2].removesuffix("Assignor").lower() for name in listed]
+    short = [short_name(name) for name in listed]
     return tuple(name for name in short if name in ASSIGNORS) or tuple(ASSIGNORS)
 
 
-@record_type(*sorted(KINDS))
-def replay_consumer_record(state: Any, key: memoryview, value: memoryview | None) -> None:
-    entry = decode(bytes(key), None if value is None else bytes(value))
-    replay_entry(state, entry, ConsumerGroup, state.new_consumer_group, group_epoch=GROUP_EPOCH)
+class ShareGroupSettings:
+    def __init__(self, settings: LiveSettings, feed: MetadataFeed) -> None:
+        self._settings = settings
+        self._feed = feed
+
+    def rules(self, shard: Shard) -> ShareRules:
+        return ShareRules(image=lambda: self._feed.image, terms=self.terms, adopt=shard.adopt)
+
+    def terms(self, group_id: str) -> ShareTerms:
+        own, broker = self._feed.image.config(ResourceType.GROUP, group_id), self._settings.broker
+        return ShareTerms(
+            session_timeout_ms=group_setting("share.session.timeout.ms", own, broker),
+            heartbeat_interval_ms=group_setting("share.heartbeat.interval.ms", own, broker),
+            members_max=broker("group.share.max.size"),
+            assignor=short_name((broker("group.share.assignors") or ("simple",))[0]),
+        )
+
+
+def short_name(assignor: str) -> str:
+    """Of Kafka's own Java classes too."""
+    return assignor.rpartition(".")[2].removesuffix("Assignor").lower()

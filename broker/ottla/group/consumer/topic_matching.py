@@ -1,16 +1,21 @@
 """What the regular expressions of consumer groups match among the topics that there are. Pure.
 
 Each expression is matched against names in the order in which they became known, and remembers how far it has come:
-new topics cost no more than themselves. The matching itself is done by whoever asks for the next `Work`.
+new topics cost no more than themselves. The matching itself is done by whoever asks for the next `Work`
+(`group.resolving`), before a heartbeat is decided on. Where that has not been done yet, what the log says holds on.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ottla.errors import Code, KafkaError
+from ottla.group.consumer.member import Member
+from ottla.group.consumer.records import REGEX, Entry, ResolvedRegex
 from ottla.group.consumer.regex import BadRegex, Matches, compiled, match_for_a_while, shown
+from ottla.group.consumer.state import GroupState
+from ottla.metadata.model.image import Image
 
-__all__ = ["TopicExpressions", "TopicMatching", "Work", "refusal"]
+__all__ = ["TopicExpressions", "TopicMatching", "Work", "refreshed_regexes", "refusal"]
 
 EXPRESSIONS_KEPT_MAX = 10_000
 # What matching one expression may cost: so much, and so much more for every name.
@@ -142,3 +147,23 @@ class TopicExpressions:
 
     def _allowance(self, position: int) -> float:
         return CPU_SECONDS_MAX + CPU_SECONDS_PER_NAME * (len(self._names) - position)
+
+
+def refreshed_regexes(
+    state: GroupState, members: Iterable[Member], *, image: Image, matching: TopicMatching, now_ms: int
+) -> tuple[dict[str, ResolvedRegex], list[Entry]]:
+    """What the regular expressions of these members match now, and the entries that say what changed."""
+    wanted = dict.fromkeys(member.subscription.regex for member in members if member.subscription.regex)
+    if not wanted and not state.regexes:
+        return {}, []
+    now: dict[str, ResolvedRegex] = {}
+    for text in wanted:
+        known, topics = state.regexes.get(text), matching.matched(text, image.topics)
+        if known is not None and (topics is None or topics is known.topics or topics == known.topics):
+            now[text] = known
+        elif topics is not None:
+            now[text] = ResolvedRegex(topics, image.version, now_ms)
+    written = [Entry(REGEX, (state.group_id, text), value) for text, value in now.items()]
+    changed = [entry for entry in written if state.regexes.get(entry.key[1]) is not entry.value]
+    gone = [Entry(REGEX, (state.group_id, text), None) for text in state.regexes if text not in wanted]
+    return now, changed + gone

@@ -1,4 +1,4 @@
-"""Deadlines of many groups on one timer of the loop. A group has at most one: the earliest it asked for."""
+"""Deadlines of many automata on one timer of the loop. Each has at most one: the earliest it asked for."""
 
 import asyncio
 import heapq
@@ -7,28 +7,28 @@ from collections.abc import Callable
 
 from ottla.ports import Clock
 
-__all__ = ["Timers"]
+__all__ = ["Deadlines"]
 
-log = logging.getLogger("ottla.group")
+log = logging.getLogger("ottla.coordination")
 
-RINGS_PER_TURN_MAX = 200  # then others have a turn of the loop
+DUE_PER_TURN_MAX = 200  # then others have a turn of the loop
 
 
-class Timers:
-    def __init__(self, clock: Clock, ring: Callable[[str], None]) -> None:
+class Deadlines:
+    def __init__(self, clock: Clock, on_due: Callable[[str], None]) -> None:
         self._clock = clock
-        self._ring = ring
+        self._on_due = on_due
         self._heap: list[tuple[float, str]] = []
         self._due: dict[str, float] = {}
         self._handle: asyncio.TimerHandle | None = None
         self._armed_for = 0.0
 
-    def wake(self, group_id: str, at: float) -> None:
-        """`ring` is called at this time, or at the earlier one that is set already."""
-        if at >= self._due.get(group_id, float("inf")):
+    def wake(self, key: str, at: float) -> None:
+        """`on_due` is called at this time, or at the earlier one that is set already."""
+        if at >= self._due.get(key, float("inf")):
             return
-        self._due[group_id] = at
-        heapq.heappush(self._heap, (at, group_id))
+        self._due[key] = at
+        heapq.heappush(self._heap, (at, key))
         self._arm()
 
     def _arm(self) -> None:
@@ -49,24 +49,24 @@ class Timers:
     def _time_is_up(self) -> None:
         self._handle = None
         now = self._clock.monotonic()
-        for _ in range(RINGS_PER_TURN_MAX):
+        for _ in range(DUE_PER_TURN_MAX):
             if not self._heap or self._heap[0][0] > now:
                 break
-            at, group_id = heapq.heappop(self._heap)
-            if self._due.get(group_id) == at:
-                del self._due[group_id]
-                self._ring_safely(group_id)
+            at, key = heapq.heappop(self._heap)
+            if self._due.get(key) == at:
+                del self._due[key]
+                self._call_safely(key)
         self._arm()
 
-    def _ring_safely(self, group_id: str) -> None:
-        """A group that fails here does so alone: the deadlines of all others hang on this one timer."""
+    def _call_safely(self, key: str) -> None:
+        """An automaton that fails here fails alone: the deadlines of all others hang on this one timer."""
         try:
-            self._ring(group_id)
+            self._on_due(key)
         except Exception:
-            log.exception("the deadline of group %.200s could not be met", group_id)
+            log.exception("the deadline of %.200s could not be met", key)
 
-    def forget(self, group_id: str) -> None:
-        self._due.pop(group_id, None)
+    def forget(self, key: str) -> None:
+        self._due.pop(key, None)
 
     def stop(self) -> None:
         self._disarm()

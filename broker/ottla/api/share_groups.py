@@ -1,14 +1,23 @@
-"""What the requests have in common that change where a share group begins."""
+"""What the APIs of share groups have in common: whether they are served, and the group of a request."""
 
 from ottla.api.call import Call
-from ottla.api.sharing import check_shares_served
 from ottla.errors import Code, KafkaError
 from ottla.group.shard import Shard
 from ottla.group.share.group import ShareGroup
+from ottla.metadata.decisions.features import SHARE_VERSION
 
-__all__ = ["ABSENT", "share_group_of"]
+__all__ = ["ABSENT", "check_shares_served", "share_group_of"]
 
 ABSENT = "This server does not host this topic-partition."
+
+
+def check_shares_served(call: Call) -> None:
+    """UNSUPPORTED_VERSION until the fleet has finalized share groups: they are off before, as in Kafka 4.1."""
+    if call.node.image.features.get(SHARE_VERSION, 0) < 1:
+        raise KafkaError(
+            Code.unsupported_version,
+            "share.version 1 is not finalized: kafka-features upgrade --feature share.version=1",
+        )
 
 
 def share_group_of(group_id: str, call: Call) -> tuple[Shard, ShareGroup]:

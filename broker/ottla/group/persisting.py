@@ -1,27 +1,25 @@
-"""Makes true what the books of share groups say about the states of their partitions, through the persister.
+"""Reconciles the states of share-partitions, which the persister keeps, with what share groups have recorded of them.
 
-One thing at a time for each group. What fails is left as the book has it and tried again with the next look: at the
-next heartbeat, or by and by.
+One thing at a time for each group. What fails stays recorded as it is and is tried again by the next reconciliation: at
+the next heartbeat, or when offsets are checked for expiry.
 """
 
 import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Partition, Partitions
 from ottla.group.heartbeats.entries import Entry, GroupEpoch
+from ottla.group.shard import Shard
 from ottla.group.share.group import ShareGroup
 from ottla.group.share.records import GROUP_EPOCH, STATES, StatePartitions, encode
 from ottla.group.share.states import beginning, begun, lacking, leaving, left, orphans
 from ottla.metadata.model.image import Image
 from ottla.share.core.messages import UNINITIALIZED, Persister, ShareKey, Summary
-
-if TYPE_CHECKING:
-    from ottla.group.shard import Shard
 
 __all__ = ["StateKeeper"]
 
@@ -30,7 +28,7 @@ log = logging.getLogger("ottla.group")
 AT_ONCE_MAX = 100  # requests to the persister
 
 
-class Looked(NamedTuple):
+class Reconciled(NamedTuple):
     """What a group and its topics were when all was well."""
 
     image: Image
@@ -38,7 +36,7 @@ class Looked(NamedTuple):
     epoch: int
 
     def is_current(self, image: Image, group: ShareGroup) -> bool:
-        """Images share what did not change, so identity tells."""
+        """Images share what did not change, so identity is enough."""
         log = group.log
         return self.image.topics is image.topics and self.states is log.states and self.epoch == log.epoch
 
@@ -53,29 +51,29 @@ class StateKeeper:
         self._image = image
         self._keep = keep
         self._turns: WeakKeyDictionary[ShareGroup, asyncio.Lock] = WeakKeyDictionary()
-        self._settled: WeakKeyDictionary[ShareGroup, Looked] = WeakKeyDictionary()
+        self._reconciled: WeakKeyDictionary[ShareGroup, Reconciled] = WeakKeyDictionary()
 
-    # by and by
+    # after heartbeats, and from time to time
 
-    def look(self, shard: "Shard", group: ShareGroup) -> None:
-        """Begin what its members lack, let go what is of no use. Nothing when that is going on, or nothing changed."""
-        settled = self._settled.get(group)
-        if (settled is not None and settled.is_current(self._image(), group)) or self._turn(group).locked():
+    def reconcile(self, shard: Shard, group: ShareGroup) -> None:
+        """Begin states that members lack, delete unused ones. Nothing while that is going on, or nothing changed."""
+        reconciled = self._reconciled.get(group)
+        if (reconciled is not None and reconciled.is_current(self._image(), group)) or self._turn(group).locked():
             return
-        self._keep(asyncio.ensure_future(self._follow(shard, group)))
+        self._keep(asyncio.ensure_future(self._reconcile(shard, group)))
 
-    async def _follow(self, shard: "Shard", group: ShareGroup) -> None:
+    async def _reconcile(self, shard: Shard, group: ShareGroup) -> None:
         async with self._turn(group):
             try:
-                await self._bury(shard, group)
-                await self._begin(shard, group)
+                await self._delete_orphans(shard, group)
+                await self._begin_lacking(shard, group)
             except KafkaError as error:
-                log.warning("group %s: the states of its partitions are not settled yet: %s", group.group_id, error)
+                log.warning("group %s: the states of its partitions are not complete yet: %s", group.group_id, error)
             else:
-                self._settled[group] = Looked(self._image(), group.log.states, group.log.epoch)
+                self._reconciled[group] = Reconciled(self._image(), group.log.states, group.log.epoch)
 
-    async def _bury(self, shard: "Shard", group: ShareGroup) -> None:
-        """States of topics that are gone, and of those whose going was begun and never ended."""
+    async def _delete_orphans(self, shard: Shard, group: ShareGroup) -> None:
+        """States of topics that are gone, and of those whose deletion was begun and never ended."""
         states, image = group.log.states, self._image()
         gone = orphans(states, image) | frozenset(states.deleting)
         if not gone:
@@ -84,7 +82,7 @@ class StateKeeper:
         await self._each(group, partitions, self._persister.delete)
         self._write(shard, group, left(after, gone))
 
-    async def _begin(self, shard: "Shard", group: ShareGroup) -> None:
+    async def _begin_lacking(self, shard: Shard, group: ShareGroup) -> None:
         partitions = lacking(group.log.states, group.log.subscribed, self._image())
         if not partitions:
             return
@@ -96,8 +94,8 @@ class StateKeeper:
 
     # by request
 
-    async def alter(self, shard: "Shard", group: ShareGroup, starts: Mapping[Partition, int]) -> dict[Partition, Code]:
-        """Partitions begin anew at these offsets. NON_EMPTY_GROUP while anybody could be reading them."""
+    async def alter(self, shard: Shard, group: ShareGroup, starts: Mapping[Partition, int]) -> dict[Partition, Code]:
+        """Partitions begin again at these offsets. NON_EMPTY_GROUP while anybody could be reading them."""
         async with self._turn(group):
             self._check_empty(shard, group)
             if not starts:
@@ -112,21 +110,23 @@ class StateKeeper:
             await shard.until_committed(group.written)
             return outcomes
 
-    async def delete(self, shard: "Shard", group: ShareGroup, topic_ids: Iterable[bytes]) -> None:
+    async def delete(self, shard: Shard, group: ShareGroup, topic_ids: Iterable[bytes]) -> None:
         """All states of these topics go. NON_EMPTY_GROUP while anybody could be reading them."""
         async with self._turn(group):
             self._check_empty(shard, group)
-            await self._let_go(shard, group, frozenset(topic_ids))
+            await self._delete_states(shard, group, frozenset(topic_ids))
 
-    async def delete_group(self, shard: "Shard", group: ShareGroup) -> None:
+    async def delete_group(self, shard: Shard, group: ShareGroup) -> None:
         async with self._turn(group):
             self._check_empty(shard, group)
             states = group.log.states
-            await self._let_go(shard, group, frozenset({*states.initializing, *states.initialized, *states.deleting}))
+            await self._delete_states(
+                shard, group, frozenset({*states.initializing, *states.initialized, *states.deleting})
+            )
             self._check_empty(shard, group)  # somebody may have come meanwhile
             await shard.until_committed(shard.delete_group(group))
 
-    async def _let_go(self, shard: "Shard", group: ShareGroup, topic_ids: frozenset[bytes]) -> None:
+    async def _delete_states(self, shard: Shard, group: ShareGroup, topic_ids: frozenset[bytes]) -> None:
         after, partitions = leaving(group.log.states, topic_ids, self._image())
         self._write(shard, group, after)
         await self._each(group, partitions, self._persister.delete)
@@ -134,7 +134,7 @@ class StateKeeper:
         await shard.until_committed(group.written)
 
     async def summaries(self, group_id: str, partitions: Partitions) -> dict[Partition, Summary | KafkaError]:
-        """Where each of them begins, or why that cannot be told."""
+        """Where each of them begins, or why that is not known."""
         found: dict[Partition, Summary | KafkaError] = {}
 
         async def ask(partition: Partition) -> None:
@@ -151,7 +151,7 @@ class StateKeeper:
     def _turn(self, group: ShareGroup) -> asyncio.Lock:
         return self._turns.setdefault(group, asyncio.Lock())
 
-    def _check_empty(self, shard: "Shard", group: ShareGroup) -> None:
+    def _check_empty(self, shard: Shard, group: ShareGroup) -> None:
         _check_there(shard, group)
         if not group.is_empty:
             raise KafkaError(Code.non_empty_group, "The group is not empty.")
@@ -159,7 +159,7 @@ class StateKeeper:
     def _record(self, group: ShareGroup, states: StatePartitions) -> tuple[bytes, bytes | None]:
         return encode(Entry(STATES, (group.group_id,), states))
 
-    def _write(self, shard: "Shard", group: ShareGroup, states: StatePartitions) -> None:
+    def _write(self, shard: Shard, group: ShareGroup, states: StatePartitions) -> None:
         _check_there(shard, group)
         if states != group.log.states:
             shard.apply([self._record(group, states)])
@@ -194,7 +194,7 @@ def _successes(outcomes: Mapping[Partition, Code]) -> Partitions:
     return frozenset(partition for partition, code in outcomes.items() if code is Code.none)
 
 
-def _check_there(shard: "Shard", group: ShareGroup) -> None:
+def _check_there(shard: Shard, group: ShareGroup) -> None:
     """The persister may have taken its time."""
     if not shard.leads or shard.groups.get(group.group_id) is not group:
         raise KafkaError(Code.not_coordinator)

@@ -2,8 +2,8 @@
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.group.consumer import regex_topics
-from ottla.group.consumer.regex_topics import CPU_SECONDS_MAX, FORGOTTEN_NAMES_MAX, TopicExpressions, Work
+from ottla.group.consumer import topic_matching
+from ottla.group.consumer.topic_matching import CPU_SECONDS_MAX, FORGOTTEN_NAMES_MAX, TopicExpressions, Work
 
 
 class Cpu:
@@ -103,7 +103,7 @@ def test_bad_ones_are_told_even_without_topics() -> None:
 
 
 def test_expressions_kept_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regex_topics, "EXPRESSIONS_KEPT_MAX", 2)
+    monkeypatch.setattr(topic_matching, "EXPRESSIONS_KEPT_MAX", 2)
     expressions, now = TopicExpressions(), topics("a")
     expressions.follow(now)
     for text in ("a", "b", "c"):
