@@ -102,7 +102,8 @@ class CopierProcess:
             self._process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             log = self.log_path.read_text(errors="replace")[-LOG_TAIL_CHARACTERS:]
-            raise AssertionError(f"{self.name} did not end in {STOP_S:g} s; {self.errors[-3:]}; its log: {log}") from None
+            text = f"{self.name} did not end in {STOP_S:g} s; {self.errors[-3:]}; its log: {log}"
+            raise AssertionError(text) from None
         return self._ended()
 
     def close(self) -> None:
