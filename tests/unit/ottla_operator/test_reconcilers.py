@@ -23,6 +23,7 @@ class MemoryKube:
         self.statuses: dict[str, dict[str, Any]] = {}
         self.finalizers: list[tuple[str, str]] = []
         self.events: list[tuple[str, str]] = []
+        self._written = asyncio.Event()
         self._uids: Iterator[int] = iter(range(1, 10_000))
 
     async def get(self, kind, namespace, name):
@@ -47,6 +48,7 @@ class MemoryKube:
 
     async def replace_status(self, kind, *, namespace, name, status):
         self.statuses[f"{kind.kind}/{name}"] = status
+        self._written.set()
 
     async def add_finalizer(self, kind, about, finalizer):
         self.finalizers.append(("add", about.name))
@@ -64,7 +66,8 @@ class MemoryKube:
         """Of its Ready condition, as soon as there is one."""
         async with asyncio.timeout(WAIT_SECONDS_MAX):
             while name not in self.statuses:
-                await asyncio.sleep(0.01)
+                self._written.clear()
+                await self._written.wait()
         conditions = {one["type"]: one for one in self.statuses[name]["conditions"]}
         return conditions["Ready"]["reason"]
 
