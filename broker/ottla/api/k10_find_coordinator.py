@@ -5,20 +5,18 @@ v1 key type · v3 flexible · v4 several keys at once (KIP-699) · v6 share-part
 groups are on; Kafka makes their topic before that too.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on
 from ottla.api.registry import api
 from ottla.api.requests import FindCoordinatorRequest
 from ottla.api.slices import paced
+from ottla.coordination.coordinator import Coordinator
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.features import SHARE_VERSION
 from ottla.share.core.keys import is_key_text
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
-
-if TYPE_CHECKING:
-    from ottla.coordination.coordinator import Coordinator
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 SHARES_SINCE_VERSION = 6
@@ -55,7 +53,7 @@ async def _coordinator(key: str, key_type: int, call: Call) -> dict[str, Any]:
     return {"node_id": found.id, "host": found.host, "port": found.port, "error_code": Code.none, "error_message": ""}
 
 
-def _coordinators(key_type: int, call: Call) -> "Coordinator[Any] | None":
+def _coordinators(key_type: int, call: Call) -> Coordinator[Any] | None:
     node = call.node
     if key_type == SHARE:
         is_served = call.version >= SHARES_SINCE_VERSION and node.image.features.get(SHARE_VERSION, 0) >= 1

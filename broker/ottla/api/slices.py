@@ -10,15 +10,13 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ottla.api.call import Call
+from ottla.coordination.shard import CoordinatorShard
 from ottla.errors import Code, KafkaError
 from ottla.wire.chunks import Chunks
 from ottla.wire.writer import EncodedArray
-
-if TYPE_CHECKING:
-    from ottla.coordination.shard import CoordinatorShard
 
 __all__ = [
     "AnswerTooLarge",
@@ -155,7 +153,7 @@ async def _take_turn(call: Call) -> None:
         await call.node.answers.until_plenty()
 
 
-async def until_committed(shard: "CoordinatorShard", offset: int, call: Call) -> None:
+async def until_committed(shard: CoordinatorShard, offset: int, call: Call) -> None:
     """Others have their turn while this one has to wait."""
     if not shard.is_committed(offset):
         if call.turn is not None:

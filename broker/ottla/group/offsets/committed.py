@@ -84,11 +84,7 @@ class ShardOffsets:
         return group_id in self._groups or self._pending.has_group(group_id)
 
     def keep(self, group_id: str, topic: str, partition: int, committed: CommittedOffset, *, position: int) -> None:
-        if self._pending:
-            self._pending.supersede(group_id, topic, partition, before=position)
-        self._put(group_id, topic, partition, committed, position)
-
-    def _put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset, position: int) -> None:
+        self._pending.supersede(group_id, topic, partition, before=position)
         offsets = self._groups.get(group_id)
         if offsets is None:
             offsets = self._groups[group_id] = GroupOffsets()
@@ -115,10 +111,12 @@ class ShardOffsets:
 
     def commit(self, producer_id: int, *, position: int) -> list[str]:
         """What the producer's transaction brought is in force; the groups that it concerns."""
-        found = self._pending.commit(producer_id)
+        found = {group_id: entries for group_id, entries in self._pending.commit(producer_id).items() if entries}
         for group_id, entries in found.items():
+            offsets = self._groups.setdefault(group_id, GroupOffsets())
             for topic, partition, committed in entries:
-                self._put(group_id, topic, partition, committed, position)
+                offsets.keep(topic, partition, committed)
+            offsets.written = position
         return list(found)
 
     # finding

@@ -22,9 +22,6 @@ class PendingOffsets:
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[str, dict[tuple[str, int], tuple[CommittedOffset, int]]]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._by_producer)
-
     def keep(self, producer_id: int, group_id: str, entries: Sequence[Pending], *, position: int) -> None:
         found = self._by_producer.setdefault(producer_id, {}).setdefault(group_id, {})
         for topic, partition, committed in entries:
