@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ottla.wire.frames import FrameBuffer, FrameLimits, ReceiveBuffers
+from ottla.wire.frames import READ_AHEAD_BUFFERS, FrameBuffer, FrameLimits, ReceiveBuffers
 from ottla.wire.reader import Malformed
 
 
@@ -113,3 +113,31 @@ def test_a_claim_is_checked_by_its_api_before_it_is_believed(step: int) -> None:
     assert buffer.begun_bytes == 0
     with pytest.raises(Malformed, match="3 has 5000 bytes"):
         feed(buffer, b"\3", step)
+
+
+def test_a_buffer_that_is_larger_than_its_frame_also_takes_what_comes_behind_it() -> None:
+    """A read that ends with every frame of 100 KB is a read for each of them."""
+    buffer, data = FrameBuffer(frame_bytes_max=1 << 20), framed(*[bytes(100_000)] * 20)
+    reads = 0
+    while data:
+        space = buffer.free_space()
+        count = min(len(space), len(data))
+        space[:count], data = data[:count], data[count:]
+        buffer.received(count)
+        reads += 1
+        while buffer.next_frame() is not None:
+            pass
+        buffer.settle()
+    assert reads <= 4
+
+
+def test_when_the_large_buffers_are_taken_a_frame_gets_no_more_than_it_needs() -> None:
+    buffers = ReceiveBuffers()
+    connections = [FrameBuffer(frame_bytes_max=1 << 20, buffers=buffers) for _ in range(10)]
+    begun = framed(bytes(100_000))[:60_000]
+    for each in connections:
+        each.free_space()[: len(begun)] = begun
+        each.received(len(begun))
+        assert each.next_frame() is None
+        each.settle()
+    assert sum(len(each.free_space()) for each in connections[READ_AHEAD_BUFFERS:]) <= 8 * 100_004
