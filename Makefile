@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CLUSTER := $(BIN)/python -m scripts.local_kubernetes
 
-.PHONY: help env up test test-all test-long check unit bench protos crds docs lock clean images cluster-up cluster-down cluster-env
+.PHONY: help env up test test-all test-long check unit bench protos requests crds docs lock clean images cluster-up cluster-down cluster-env
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ bench: env ## Side by side with Apache Kafka, as ratios (about 40 minutes; ARGS=
 
 protos: env ## Generate broker/ottla/pb from proto/
 	@$(BIN)/python scripts/generate_protos.py
+
+requests: env ## Generate broker/ottla/api/requests.py from Kafka's schemas
+	@$(BIN)/python scripts/generate_requests.py
 
 crds: env ## Generate crds/ and the chart's copies from the operator's models
 	@$(BIN)/python scripts/generate_crds.py
