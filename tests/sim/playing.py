@@ -1,7 +1,8 @@
 """Which histories the tests play. One that breaks names its seed, and how to see it again.
 
-Narrow histories have new seeds with every commit, so a commit passes or fails each time alike. Wide ones are always the
-same. New ones of both are searched by hand: `make test-long ARGS=histories`, or OTTLA_SIM_NEW_SEEDS=1.
+Narrow histories have new seeds whenever the broker's code changes, so the same code passes or fails each time alike,
+whatever its commit is called. Wide ones are always the same. New ones of both are searched by hand: `make test-long
+ARGS=histories`, or OTTLA_SIM_NEW_SEEDS=1.
 """
 
 import functools
@@ -23,15 +24,14 @@ WIDE_SEEDS_FROM = 888_100_000
 def seeds_from(options: Options = NARROW) -> int:
     if os.environ.get("OTTLA_SIM_NEW_SEEDS"):
         return SystemRandom().getrandbits(32) << 16
-    return Random(commit()).getrandbits(32) << 16 if options == NARROW else WIDE_SEEDS_FROM
+    return Random(code()).getrandbits(32) << 16 if options == NARROW else WIDE_SEEDS_FROM
 
 
 @functools.cache
-def commit() -> str:
-    """Of the working tree; nothing outside of git."""
-    asked = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
+def code() -> str:
+    """Git's name for the committed content of the broker; nothing outside of git."""
+    command = ["git", "rev-parse", "HEAD:broker/ottla"]
+    asked = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
     return asked.stdout.strip()
 
 
