@@ -19,11 +19,11 @@ from support.librdkafka import make_topic
 OUT = Path(__file__).parents[2] / "bench" / "out"
 FLEET_SETTINGS = {
     "offsets.topic.num.partitions": "4",
-    "offsets.topic.segment.bytes": "262144",
+    "offsets.topic.segment.bytes": "1048576",
     "offsets.retention.minutes": "1",
     "offsets.retention.check.interval.ms": "10000",
     "transaction.state.log.num.partitions": "4",
-    "transaction.state.log.segment.bytes": "262144",
+    "transaction.state.log.segment.bytes": "1048576",
     "transactional.id.expiration.ms": "60000",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "10000",
     "producer.id.expiration.ms": "60000",
@@ -48,6 +48,7 @@ TOPICS = {
 }
 TRANSACTION_TIMEOUT_MS = 30_000
 SAMPLE_S = 10.0
+FIRST_COMMIT_S = 120.0  # otherwise an hour passes in which half of the load is missing
 WARM_MINUTES = 10.0
 # A shorter window says nothing: brokers breathe by megabytes.
 JUDGED_MINUTES_MIN = 20.0
@@ -141,6 +142,7 @@ def watch(fleet: FleetOf, copiers: list[CopierProcess], samples: list[Sample], *
         assert all(member.running for member in fleet.members), fleet.log_tails()
         for copier in copiers:
             copier.tend()
+            assert copier.committed or now < begin + FIRST_COMMIT_S, f"{copier.name} committed nothing: {copier.errors}"
         next_s += SAMPLE_S
         time.sleep(max(0.0, next_s - time.monotonic()))
 
