@@ -71,6 +71,7 @@ class QuorumPart:
             store=RaftStore(system.disk, config.metadata_log_dir),
             system=system,
             machine=self.feed,
+            unreadable=self.feed.unreadable,
             seed=self._seed,
             transport=transport,
             snapshot_limits=SnapshotLimits(bytes_max=config["metadata.log.max.record.bytes.between.snapshots"]),

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from ottla.raft.core.messages import Entry, Message, Snapshot, Voters
+from ottla.raft.core.messages import Append, Entry, Message, Snapshot, Voters
 from ottla.raft.core.quorum_state import QuorumState, ReplicaState, describe
 from ottla.raft.core.raft import NotLeader, Raft, RaftConfig, Ready
 from ottla.raft.core.roles import Role
@@ -22,6 +22,8 @@ from ottla.system import System
 __all__ = ["Proposal", "QuorumState", "RaftDriver", "ReplicaState", "SnapshotLimits", "StateMachine", "Transport"]
 
 log = logging.getLogger("ottla.quorum")
+
+REFUSALS_NOTED_MAX = 100  # nodes
 
 
 class Transport(Protocol):
@@ -66,7 +68,9 @@ class RaftDriver:
         seed: Voters,
         transport: Transport | None = None,
         snapshot_limits: SnapshotLimits | None = None,
+        unreadable: Callable[[Sequence[Entry]], str | None] | None = None,
     ) -> None:
+        """`unreadable` says of entries why the machine could not apply them, None when it can."""
         self._config = config
         self._store = store
         self._system = system
@@ -74,6 +78,8 @@ class RaftDriver:
         self._seed = seed
         self._transport = transport
         self._snapshot_limits = snapshot_limits or SnapshotLimits()
+        self._unreadable = unreadable
+        self._refused: dict[int, str] = {}  # the last reason by node
         self._raft: Raft | None = None
         self._wake = asyncio.Event()
         self._changed = asyncio.Condition()
@@ -167,9 +173,30 @@ class RaftDriver:
         await proposal.done
 
     def receive(self, message: Message) -> None:
-        if not self._stopping and not self.closed.done():
-            self.raft.step(message, self._now())
+        if self._stopping or self.closed.done():
+            return
+        refusal = self._unreadable_part(message) or self.raft.step(message, self._now())
+        if refusal is None:
             self._wake.set()
+        else:
+            self._note_refusal(message.source.id, refusal)
+
+    def _unreadable_part(self, message: Message) -> str | None:
+        """What is in the log is applied one day: an entry that cannot be would end this node then, and at every start.
+        Entries that came before were read then, and a stranger's are not read at all."""
+        if self._unreadable is None or not isinstance(message, Append):
+            return None
+        if not self.raft.may_lead(message.source, message.term):
+            return None
+        news = [entry for entry in message.entries if self.raft.log.term_at(entry.index) != entry.term]
+        return self._unreadable(news) if news else None
+
+    def _note_refusal(self, node_id: int, refusal: str) -> None:
+        """It comes again and again: one line whenever the reason changes."""
+        words = refusal.partition(" is ")[0]
+        if self._refused.get(node_id) != words and len(self._refused) < REFUSALS_NOTED_MAX:
+            self._refused[node_id] = words
+            log.error("dropped what node %d sent: %s", node_id, refusal)
 
     def leader_gone(self, node_id: int) -> None:
         """The process of that node has ended; if it led, an election begins at once."""

@@ -15,6 +15,7 @@ import msgspec
 from ottla.errors import Refusal
 from ottla.ports import Disk, File
 from ottla.raft.core import frames
+from ottla.raft.core.admission import TERM_MAX
 from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import Entry, HardState, Snapshot, Voters
 
@@ -87,9 +88,15 @@ class RaftStore:
             self._disk.replace_file(path, msgspec.json.encode(state))
             return state
         try:
-            return msgspec.json.decode(self._disk.read_file(path), type=HardState)
+            state = msgspec.json.decode(self._disk.read_file(path), type=HardState)
         except msgspec.DecodeError as error:
             raise Refusal(f"{path} is damaged ({error}); restore it from a backup") from error
+        if state.term > TERM_MAX:
+            raise Refusal(
+                f"{path} has term {state.term}, which no quorum reaches by elections and from which none can go on; "
+                f"restore it from a backup or, in a quorum of several, remove {self.folder}"
+            )
+        return state
 
     def _load_snapshot(self, hard_state: HardState) -> Snapshot:
         names = self._names(SNAPSHOT_SUFFIX)

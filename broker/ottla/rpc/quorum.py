@@ -7,7 +7,6 @@ with a line in both logs.
 import asyncio
 import gc
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import contextmanager
 from typing import Any
@@ -16,8 +15,8 @@ import grpc
 import grpc.aio
 
 from ottla.pb import quorum_pb2 as pb
-from ottla.raft.core.messages import Join, Member, Message, Voters
-from ottla.raft.core.quorum import find, is_voter
+from ottla.raft.core.messages import Member, Message, Voters
+from ottla.raft.core.quorum import find
 from ottla.raft.driver import RaftDriver
 from ottla.rpc.channels import Channels
 from ottla.rpc.greeting import NAME_CHARACTERS_MAX, Identity, common_version, member_of, refusal
@@ -34,7 +33,6 @@ SNAPSHOT_BYTES_MAX = 512 << 20  # several million partitions; it is in memory as
 MANY_BYTES = 8 << 20  # of a message or a snapshot: more than the allocator needs to keep when it is gone
 REFUSALS_NOTED_MAX = 100
 ADDRESSES_ANNOUNCED_MAX = 10_000
-ASKED_MAX = 100
 SETTLE_SECONDS = 1.0
 
 
@@ -60,7 +58,6 @@ class QuorumTransport:
         self._announced: dict[int, str] = {}  # addresses by hello and hint, newer than the log's
         self._refused: dict[str, str] = {}  # endpoints and why
         self._connected: dict[int, list[bytes]] = {}  # incarnations of nodes that have streams to us
-        self._asked: deque[int] = deque(maxlen=ASKED_MAX)  # nodes that this one asked for what it lacks
         self._arriving: list[bytes] = []  # parts of the snapshot that comes in; a later one takes its place
         self._settling: asyncio.TimerHandle | None = None
         self._settle_again = False
@@ -91,8 +88,6 @@ class QuorumTransport:
     # out
 
     def send(self, message: Message) -> None:
-        if isinstance(message, Join) and message.target not in self._asked:
-            self._asked.append(message.target)
         peer = self._peers.get(message.target)
         if peer is None:
             peer = self._peers[message.target] = Peer(
@@ -131,11 +126,12 @@ class QuorumTransport:
                     await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
     def _take(self, received: pb.QuorumMessage, source: Member) -> None:
-        if received.WhichOneof("kind") == "leader_hint":
-            self._learn(received.leader_hint.leader, received.leader_hint.endpoint)
         message = decode(received, source=source, target=self._own.member.id)
-        if message is not None and self._driver is not None:
-            self._driver.receive(message)
+        if message is None or self._driver is None:
+            return
+        if received.WhichOneof("kind") == "leader_hint" and self._driver.raft.may_hint(source):
+            self._learn(received.leader_hint.leader, received.leader_hint.endpoint)
+        self._driver.receive(message)
 
     def _hello_in(self, first: pb.QuorumFrame | pb.SnapshotFrame) -> pb.Hello:
         """A copy, since a part keeps the whole message in memory, however large."""
@@ -182,9 +178,9 @@ class QuorumTransport:
         hello = self._hello_in(await anext(frames, pb.SnapshotFrame()))
         welcome = await self._welcome(hello, context)
         source = member_of(hello)
-        if self._driver is None or not self._may_send_snapshots(source):
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"node {source.id} is not known to be a voter")
         head = (await anext(frames, pb.SnapshotFrame())).head
+        if self._driver is None or not self._driver.raft.may_lead(source, head.message_term):
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"node {source.id} is not known to be a voter")
         if head.size > SNAPSHOT_BYTES_MAX:
             text = f"a snapshot of {head.size} bytes; this version takes {SNAPSHOT_BYTES_MAX}"
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, text)
@@ -193,12 +189,6 @@ class QuorumTransport:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{len(data)} bytes of a snapshot of {head.size}")
         self._driver.receive(snapshot_of(head, data, source=source, target=self._own.member.id))
         return welcome
-
-    def _may_send_snapshots(self, source: Member) -> bool:
-        """Voters, who leads as far as this node knows, and whom it asked for what it lacks."""
-        assert self._driver is not None
-        is_known = is_voter(self._driver.raft.log.voters, source) or is_voter(self._seed, source)
-        return is_known or source.id == self._driver.leader_id or source.id in self._asked
 
     async def _snapshot_data(self, frames: AsyncIterator[pb.SnapshotFrame], size: int) -> bytes:
         """At most one part more than `size`. One snapshot at a time: the sender of an earlier one may be frozen."""

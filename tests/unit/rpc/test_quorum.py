@@ -246,3 +246,36 @@ async def _intruder(place: Place, *, node: int = 2, cluster_id: str = "c", direc
     elsewhere.ports = [*place.ports[:node], place.ports[2]]
     elsewhere.seed = place.seed[:1]
     return await OneNode(node, elsewhere, cluster_id=cluster_id, directory=directory).start()
+
+
+def test_a_stranger_moves_neither_the_log_nor_the_term(tmp_path: Path) -> None:
+    async def scene() -> None:
+        place = Place(tmp_path, nodes=3, voters=3)
+        nodes = [await OneNode(node, place).start() for node in range(3)]
+        leader = await leader_among(nodes)
+        await leader.driver.propose([b"one"])
+        await until(lambda: all(node.words.words == [b"one"] for node in nodes))
+        term, last = leader.driver.term, leader.driver.raft.log.last_index
+        entry = pb.Entry(index=last + 1, term=term + 5, kind=EntryKind.DATA, data=b"\xff" * 20)
+        append = pb.Append(previous_index=last, previous_term=term, entries=[entry], commit=last + 1)
+        hello = hello_of(77)
+        for node in nodes:
+            hello.target = node.driver.raft.member.id
+            call = QuorumStub(node.channels.to(f"127.0.0.1:{place.ports[hello.target]}")).Exchange(None)
+            await call.write(pb.QuorumFrame(hello=hello))
+            await call.read()
+            for message in (
+                pb.QuorumMessage(term=term + 5, append=append),
+                pb.QuorumMessage(term=(1 << 63) - 1, append_reply=pb.AppendReply()),
+                pb.QuorumMessage(term=term, leader_hint=pb.LeaderHint(leader=0, endpoint="127.0.0.1:1")),
+            ):
+                await call.write(pb.QuorumFrame(message=message))
+            await call.done_writing()
+            await call.read()
+        await leader.driver.propose([b"two"])
+        await until(lambda: all(node.words.words == [b"one", b"two"] for node in nodes))
+        assert [node.driver.term for node in nodes] == [term] * 3
+        assert all(node.transport.address_of(0) == f"127.0.0.1:{place.ports[0]}" for node in nodes)
+        await asyncio.gather(*(node.stop() for node in nodes))
+
+    run(scene())

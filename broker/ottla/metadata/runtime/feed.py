@@ -8,13 +8,18 @@ import asyncio
 import heapq
 from collections.abc import Callable, Sequence
 
+import msgspec
+from google.protobuf.message import DecodeError
+
 from ottla.errors import Refusal
 from ottla.metadata.model.changes import Changes, compare
 from ottla.metadata.model.image import Image
-from ottla.metadata.model.records import decode_batch
+from ottla.metadata.model.records import Record, decode_batch
 from ottla.raft.core.messages import Entry, EntryKind, Snapshot
 
 __all__ = ["MetadataFeed", "MetadataMachine", "Subscriber"]
+
+ENTRIES_READ_MAX = 10_000  # what a leader sends ahead of a commit is far less
 
 Subscriber = Callable[[Image, Image, Changes], None]
 LeadershipSubscriber = Callable[[bool], None]
@@ -63,6 +68,7 @@ class MetadataMachine(MetadataFeed):
         super().__init__(cluster_id)
         self._leadership: list[LeadershipSubscriber] = []
         self._followers: list[Follower] = []
+        self._read: dict[int, tuple[Entry, Sequence[Record]]] = {}  # entries that are not applied yet, by index
 
     def on_leadership(self, subscriber: LeadershipSubscriber) -> None:
         self._leadership.append(subscriber)
@@ -78,9 +84,27 @@ class MetadataMachine(MetadataFeed):
 
     # -- for the driver
 
+    def unreadable(self, entries: Sequence[Entry]) -> str | None:
+        """Why one of a leader's entries could not be applied here. What was read is kept for `apply`."""
+        for entry in entries:
+            try:
+                records = _records_of(entry)
+            except (DecodeError, msgspec.DecodeError) as error:
+                return f"metadata entry {entry.index} cannot be read: {error}"
+            if any(record.WhichOneof("kind") is None for record in records):
+                return f"metadata entry {entry.index} has a record of a kind that this version does not know"
+            if len(self._read) < ENTRIES_READ_MAX:
+                self._read[entry.index] = entry, records
+        return None
+
     def apply(self, entries: Sequence[Entry]) -> None:
-        batches = ((e.index, e.term, decode_batch(e.data) if e.kind is EntryKind.DATA else ()) for e in entries)
-        self.publish(*self._image.apply_batches(batches))
+        self.publish(*self._image.apply_batches((e.index, e.term, self._take(e)) for e in entries))
+        if self._read and min(self._read) <= self._image.version:  # of a leader whose entries were replaced
+            self._read = {index: read for index, read in self._read.items() if index > self._image.version}
+
+    def _take(self, entry: Entry) -> Sequence[Record]:
+        read = self._read.pop(entry.index, None)
+        return read[1] if read is not None and read[0] is entry else _records_of(entry)
 
     def restore(self, snapshot: Snapshot) -> None:
         image = Image.from_snapshot(snapshot.data)
@@ -97,3 +121,9 @@ class MetadataMachine(MetadataFeed):
     def leadership(self, *, leads: bool) -> None:
         for subscriber in self._leadership:
             subscriber(leads)
+
+
+def _records_of(entry: Entry) -> Sequence[Record]:
+    if entry.kind is EntryKind.VOTERS:
+        entry.voters()
+    return decode_batch(entry.data) if entry.kind is EntryKind.DATA else ()

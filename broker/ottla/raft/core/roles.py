@@ -12,10 +12,11 @@ from typing import Any
 
 from ottla.ports import Random
 from ottla.raft.core import messages as m
+from ottla.raft.core.admission import Admission
 from ottla.raft.core.config import RaftConfig
 from ottla.raft.core.leading import Leadership
 from ottla.raft.core.log import RaftLog
-from ottla.raft.core.messages import HardState, Message
+from ottla.raft.core.messages import HardState, Member, Message
 from ottla.raft.core.quorum import Tally, is_voter, tally
 
 __all__ = ["Role", "Roles"]
@@ -47,6 +48,7 @@ class Roles:
         self.outbox: list[Message] = []
         self.forgetful: dict[int, int] = {}
         self._random = random
+        self._admission = Admission(log)
         self._leader_heard_at = now
         self._votes: dict[int, bool] = {}
         self._election_deadline = now
@@ -70,13 +72,24 @@ class Roles:
 
     # -- what happened
 
-    def step(self, message: Message, now: float) -> None:
+    def step(self, message: Message, now: float) -> str | None:
+        """None, or why the message was dropped: nobody sends such a one by right."""
         self.now = now
+        peers = self.leadership.peers if self.leadership is not None else ()
+        if refusal := self._admission.refusal(message, term=self.term, vote=self.vote, peers=peers):
+            return refusal
         if not _HAS_OWN_TERM_RULE.get(type(message), Roles._accept_term)(self, message):
-            return
+            return None
         handler = _HANDLERS.get((self.role, type(message)))
         if handler is not None:
             handler(self, message)
+        return None
+
+    def may_lead(self, source: Member, term: int) -> bool:
+        return self._admission.may_lead(source, of_term=term, term=self.term, vote=self.vote)
+
+    def may_hint(self, source: Member) -> bool:
+        return self._admission.may_hint(source)
 
     def tick(self, now: float) -> None:
         """Call it when `deadline` has passed; earlier or more often does no harm."""
@@ -85,6 +98,7 @@ class Roles:
             if not self.leadership.tick(now):
                 self._become_follower(self.term, None)
         elif now >= self._election_deadline:
+            self._admission.hears_nobody()
             if self.may_stand:
                 self._campaign(pre=True)
             else:
@@ -294,6 +308,7 @@ class Roles:
 
     def _heard_leader(self, message: Message) -> None:
         self._become_follower(message.term, message.source.id)
+        self._admission.follows(message.source)
         self._leader_heard_at = self.now
 
     def _accept(self, message: Message, index: int) -> None:
@@ -307,7 +322,7 @@ class Roles:
         self._reset_election_deadline()
         for voter in self.log.voters:
             if voter.id != self.member.id:
-                self._send(m.Join(self.member, voter.id, self.term, last_index=self.log.last_index))
+                self._join(voter.id)
 
     def _on_join_elsewhere(self, message: m.Join) -> None:
         if self.leader is not None and self.leader != self.member.id:
@@ -317,7 +332,11 @@ class Roles:
         """An observer may know too few voters to find the leader by itself, and so may one that still thinks it
         votes."""
         if self.leader is None and message.leader != self.member.id:
-            self._send(m.Join(self.member, message.leader, self.term, last_index=self.log.last_index))
+            self._join(message.leader)
+
+    def _join(self, node_id: int) -> None:
+        self._admission.asked(node_id)
+        self._send(m.Join(self.member, node_id, self.term, last_index=self.log.last_index))
 
     def _send(self, message: Message) -> None:
         self.outbox.append(message)
