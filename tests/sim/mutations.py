@@ -330,7 +330,7 @@ MUTATIONS = (
     ),
     Mutation(
         "consumers are given what is not committed",
-        "api/fetching.py",
+        "api/fetch_plan.py",
         "        end = partition.last_stable_offset if self._read_committed else partition.high_watermark\n",
         "        end = partition.log.end_offset\n",
     ),

@@ -9,8 +9,9 @@ from collections.abc import Awaitable
 from functools import partial
 
 from ottla.api.call import Answer, Call, Deferred
+from ottla.api.fetch_plan import Plan, Reading
 from ottla.api.fetch_sessions import FINAL_EPOCH, Session, Wanted
-from ottla.api.fetching import DelayedFetch, DelayedLargeFetch, Plan, Reading
+from ottla.api.fetching import DelayedFetch, DelayedLargeFetch
 from ottla.api.registry import api
 from ottla.api.requests import FetchPartition, FetchRequest, FetchTopic
 from ottla.api.slices import Turn, sliced

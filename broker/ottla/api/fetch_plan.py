@@ -1,0 +1,199 @@
+"""What of which partition goes into the answer of a Fetch, within limits.
+
+Records are only located here; the connection reads them when the client takes them.
+"""
+
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from ottla.api.fetch_sessions import Wanted
+from ottla.api.slices import Pace, sliced
+from ottla.errors import Code, KafkaError
+from ottla.replica.host import ReplicaHost
+from ottla.replica.nearest import LEADER, nearest
+from ottla.replica.partition import ROLE_CHANGED_BYTES, Partition
+from ottla.storage.log.log import Located
+from ottla.wire.fetch_response import Fetched
+
+__all__ = ["Plan", "Reading"]
+
+PARTITIONS_READ_AT_ONCE_MAX = 50  # by a fetch that waits: many fetches may wait for the same append
+
+
+class Span(TypedDict):
+    """The arguments of Partition.locate."""
+
+    start: int
+    end: int
+    size_bytes_max: int
+    whole_first: bool
+
+
+@dataclass(slots=True)
+class Reading:
+    answers: list[tuple[Wanted, Fetched]] = field(default_factory=list)
+    size_bytes: int = 0
+    is_final: bool = False
+    """An error, a divergence or a nearer replica: the client should get it at once."""
+    cold: bool = False
+    """Some of it is not in memory: read again with `read_cold`."""
+
+
+class Plan:
+    """One fetch request, readable again and again while it waits.
+
+    `from_leader_only`: a client too old to be sent to a follower. `rack`: where the client would rather read.
+    """
+
+    def __init__(
+        self,
+        *,
+        wanted: list[Wanted],
+        size_bytes_max: int,
+        read_committed: bool,
+        replicas: ReplicaHost,
+        pace: Pace,
+        from_leader_only: bool = False,
+        rack: str = "",
+    ) -> None:
+        self.wanted = wanted
+        self.is_wide = len(wanted) > PARTITIONS_READ_AT_ONCE_MAX
+        self.last_size_bytes = 0
+        self.undecided: dict[Partition, int] = {}
+        """Where records wait for the end of their transaction, the last stable offset that the last reading met."""
+        self._size_bytes_max = size_bytes_max
+        self._read_committed = read_committed
+        self._replicas = replicas
+        self.pace = pace
+        self._from_leader_only = from_leader_only
+        self._rack = rack
+
+    @property
+    def partitions(self) -> list[Partition]:
+        return [partition for wanted in self.wanted if (partition := self.find(wanted)) is not None]
+
+    def find(self, wanted: Wanted) -> Partition | None:
+        return self._replicas.find(wanted.topic, wanted.index)
+
+    def readable_bytes(self, partition: Partition, appended_bytes: int) -> int:
+        """How many bytes an append may have made readable. The end of a transaction is a small batch that makes many
+        readable; what comes behind a transaction that goes on is not."""
+        stable = self.undecided.get(partition)
+        if stable is None or appended_bytes >= ROLE_CHANGED_BYTES:
+            return appended_bytes
+        return 0 if partition.last_stable_offset == stable else ROLE_CHANGED_BYTES
+
+    def read(self) -> Reading:
+        self.undecided.clear()
+        reading = Reading()
+        for wanted in self.wanted:
+            fetched = self._read_one(wanted, reading)
+            if reading.cold:
+                return reading
+            reading.answers.append((wanted, fetched))
+        self.last_size_bytes = reading.size_bytes
+        return reading
+
+    async def read_cold(self) -> Reading:
+        """The same with the disk; whatever was cold is located in a thread."""
+        return await self.read_in_slices()
+
+    async def read_in_slices(self) -> Reading:
+        """For many partitions: others are served in between."""
+        self.undecided.clear()
+        reading = Reading()
+        async for wanted in sliced(self.wanted, self.pace):
+            fetched = self._read_one(wanted, reading)
+            if reading.cold:
+                reading.cold = False
+                fetched = await self._read_one_cold(wanted, reading)
+            reading.answers.append((wanted, fetched))
+        self.last_size_bytes = reading.size_bytes
+        return reading
+
+    def _read_one(self, wanted: Wanted, reading: Reading) -> Fetched:
+        try:
+            partition = self._replicas.require(wanted.topic, wanted.index)
+            fetched = self._prepare(partition, wanted)
+            span = self._span(partition, wanted, reading)
+            if span is not None and fetched.diverging is None and fetched.preferred_read_replica == LEADER:
+                found = partition.locate(**span)
+                if found is None:
+                    reading.cold = True
+                else:
+                    self._fill(fetched, found, reading)
+        except KafkaError as error:
+            fetched = self._failure(wanted, error)
+        reading.is_final |= bool(fetched.error_code or fetched.diverging or fetched.preferred_read_replica != LEADER)
+        return fetched
+
+    async def _read_one_cold(self, wanted: Wanted, reading: Reading) -> Fetched:
+        try:
+            partition = self._replicas.require(wanted.topic, wanted.index)
+            fetched = self._prepare(partition, wanted)
+            span = self._span(partition, wanted, reading)
+            if span is not None:
+                self._fill(fetched, await partition.locate_cold(**span), reading)
+        except KafkaError as error:
+            fetched = self._failure(wanted, error)
+        return fetched
+
+    def _fill(self, fetched: Fetched, found: Located, reading: Reading) -> None:
+        if found.region is not None:
+            fetched.records = found.region
+            reading.size_bytes += len(found.region)
+        if self._read_committed:
+            fetched.aborted = found.aborted
+
+    def _prepare(self, partition: Partition, wanted: Wanted) -> Fetched:
+        """The answer without records: offsets, and the checks of epochs and range."""
+        if self._from_leader_only:
+            partition.require_leader(wanted.leader_epoch)
+        else:
+            partition.require_epoch(wanted.leader_epoch)
+        log = partition.log
+        if not log.start_offset <= wanted.offset <= partition.high_watermark:
+            self._refuse_offset(partition, wanted)
+        stable = partition.last_stable_offset
+        if self._read_committed and stable < partition.high_watermark:
+            self.undecided[partition] = stable
+        return Fetched(
+            wanted.index,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=stable,
+            log_start_offset=log.start_offset,
+            aborted=() if self._read_committed else None,
+            diverging=self._diverging(partition, wanted),
+            preferred_read_replica=self._preferred(partition, wanted.offset) if self._rack else LEADER,
+        )
+
+    def _preferred(self, partition: Partition, offset: int) -> int:
+        return nearest(partition, offset=offset, rack=self._rack, image=self._replicas.image)
+
+    def _refuse_offset(self, partition: Partition, wanted: Wanted) -> None:
+        if wanted.offset > partition.log.end_offset or wanted.offset < partition.log.start_offset:
+            raise KafkaError(
+                Code.offset_out_of_range,
+                f"{partition} has {partition.log.start_offset} to {partition.high_watermark}, not {wanted.offset}",
+            )
+
+    def _diverging(self, partition: Partition, wanted: Wanted) -> tuple[int, int] | None:
+        if wanted.last_fetched_epoch < 0:
+            return None
+        epoch, end = partition.log.epochs.end_offset_for(wanted.last_fetched_epoch, partition.log.end_offset)
+        return (epoch, end) if epoch < wanted.last_fetched_epoch or end < wanted.offset else None
+
+    def _span(self, partition: Partition, wanted: Wanted, reading: Reading) -> Span | None:
+        """What to read, or None when there is nothing new or no bytes are left."""
+        end = partition.last_stable_offset if self._read_committed else partition.high_watermark
+        bytes_left = min(wanted.size_bytes_max, self._size_bytes_max - reading.size_bytes)
+        first = reading.size_bytes == 0
+        if wanted.offset >= end or (bytes_left <= 0 and not first):
+            return None
+        return {"start": wanted.offset, "end": end, "size_bytes_max": max(bytes_left, 0), "whole_first": first}
+
+    def _failure(self, wanted: Wanted, error: KafkaError) -> Fetched:
+        leader = None
+        if error.code in (Code.not_leader_or_follower, Code.fenced_leader_epoch):
+            leader = self._replicas.leader_of(wanted.topic, wanted.index)
+        return Fetched(wanted.index, error.code, leader=leader)
