@@ -4,9 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from ottla.coordination.core.records import UNREADABLE, UnknownType
+from ottla.coordination.core.records import UnknownType
 from ottla.coordination.shard import CoordinatorShard
-from ottla.errors import KafkaError
 from ottla.wire import batch as batches
 from ottla.wire import records
 from ottla.wire.batch import Batch
@@ -22,7 +21,13 @@ Replay = Callable[[memoryview, memoryview | None], None]
 
 
 class Loading:
-    """One attempt. `skipped`: records that could not be read; they are logged and left out."""
+    """One attempt. `skipped`: records that could not be read; they are logged and left out.
+
+    Whatever a record's decoder raises: one record must not close a partition of the topic to everyone else. Kafka 4.1
+    logs an unknown type and goes on, too, but takes any other error for the partition's end: its group coordinator
+    serves none of the groups, its transaction coordinator what it had read so far. What failed to be read stays in
+    the log.
+    """
 
     def __init__(self, shard: CoordinatorShard, *, read_bytes_max: int) -> None:
         self._shard = shard
@@ -42,7 +47,7 @@ class Loading:
                 break
             for batch in batches.iterate(data):
                 if batch.last_offset >= position:
-                    self.replay_batch(batch)
+                    self._replay_safely(batch)
                     position = batch.last_offset + 1
             await asyncio.sleep(0)
         return self._shard.leads
@@ -54,16 +59,19 @@ class Loading:
             data = await partition.read_cold(start=position, end=end, size_bytes_max=size, whole_first=True)
         return data
 
+    def _replay_safely(self, batch: Batch) -> None:
+        try:
+            self.replay_batch(batch)
+        except Exception as error:  # it does not frame or does not decompress: what comes after is not to be found
+            self._skip(batch.base_offset, error)
+
     def replay_batch(self, batch: Batch) -> None:
         if not batch.is_control:
             self.replay_records(batch, self._shard.replay)
 
     def replay_records(self, batch: Batch, replay: Replay) -> None:
-        try:
-            for record in records.iterate(batch):
-                self._replay(record, replay)
-        except KafkaError as error:
-            self._skip(batch.base_offset, error)
+        for record in records.iterate(batch):
+            self._replay(record, replay)
 
     def _replay(self, record: records.Record, replay: Replay) -> None:
         self.records += 1
@@ -76,10 +84,10 @@ class Loading:
             replay(memoryview(record.key), value)
         except UnknownType as error:
             log.debug("%s: record %d left out: %s", self._shard, record.offset, error)
-        except UNREADABLE as error:
+        except Exception as error:
             self._skip(record.offset, error)
 
     def _skip(self, offset: int, error: Exception) -> None:
         self.skipped += 1
         if self.skipped <= LOGGED_PER_SHARD_MAX:
-            log.error("%s: the record at offset %d cannot be read and is left out: %s", self._shard, offset, error)
+            log.error("%s: the record at offset %d cannot be read and is left out: %r", self._shard, offset, error)

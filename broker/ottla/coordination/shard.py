@@ -1,6 +1,9 @@
 """The state of one partition of an internal topic, for as long as this broker leads it in one epoch."""
 
+import logging
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from ottla.coordination.runner import Runner
@@ -9,6 +12,8 @@ from ottla.ports import Clock
 from ottla.replica.partition import Partition
 
 __all__ = ["CoordinatorShard"]
+
+log = logging.getLogger("ottla.coordination")
 
 
 class CoordinatorShard(ABC):
@@ -50,6 +55,14 @@ class CoordinatorShard(ABC):
     async def until_committed(self, offset: int) -> None:
         """KafkaError when that will not be known here."""
         await self._runner.until_committed(offset)
+
+    @contextmanager
+    def failing_alone(self, key: str) -> Iterator[None]:
+        """What goes wrong inside with this automaton is logged, and keeps no other from being served."""
+        try:
+            yield
+        except Exception:
+            log.exception("%s: %s fails and is left as it is; the others go on", self, key)
 
     # called by the runner
 

@@ -350,7 +350,8 @@ class Shard(CoordinatorShard):
         self._decided_meanwhile.clear()
         now = self.clock.monotonic()
         for group in list(self.groups.values()):
-            self._perform(group, group.loaded(now))
+            with self.failing_alone(group.group_id):
+                self._perform(group, group.loaded(now))
 
     def unload(self) -> None:
         """Another broker leads: whoever waits here is sent there."""
@@ -360,4 +361,5 @@ class Shard(CoordinatorShard):
         self.ended = True
         self._runner.stop()
         for group in self.groups.values():
-            self._perform(group, group.unload())
+            with self.failing_alone(group.group_id):
+                self._perform(group, group.unload())

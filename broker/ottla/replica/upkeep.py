@@ -93,7 +93,8 @@ class Upkeep:
     async def expire_producers(self) -> None:
         now_ms = self._system.clock.wall_ms()
         for partition in list(self._host):
-            partition.log.producers.expire(now_ms, partition.log.settings.producer_expiry_ms)
+            for _ in partition.log.producers.expiring(now_ms, partition.log.settings.producer_expiry_ms):
+                await asyncio.sleep(0)
 
     async def compact(self) -> None:
         while self._settings.broker("log.cleaner.enable") and await self._cleaner.clean_once():

@@ -181,7 +181,8 @@ class TransactionShard(CoordinatorShard):
         self.loading = False
         for transaction in list(self.transactions.values()):
             if transaction.state in ENDING:
-                self._runner.perform(transaction.id, [Send(transaction)])
+                with self.failing_alone(transaction.id):
+                    self._runner.perform(transaction.id, [Send(transaction)])
 
     def unload(self) -> None:
         """Another broker leads: the partition says so to whoever waits here."""

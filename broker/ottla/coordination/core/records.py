@@ -18,21 +18,27 @@ Record: TypeAlias = tuple[bytes, bytes | None]
 
 VERSION = struct.Struct(">h")
 UNREADABLE = (Malformed, IndexError, struct.error, UnicodeDecodeError, ValueError)
+"""What decoders raise on purpose. Loading leaves out what raises anything else, too."""
 
 
 class UnknownType(ValueError):
     """A key of a version that this broker does not know: written by a newer one."""
 
 
-def field(name: str, kind: str, *, flexible: bool = False, tag: int | None = None, default: Any = None) -> Field:
+def field(
+    name: str, kind: str, *, flexible: bool = False, tag: int | None = None, default: Any = None, nullable: bool = True
+) -> Field:
+    """Where Kafka's schema has no null, `nullable=False` makes a record that has one there unreadable."""
     zero = {"string": "", "bytes": b"", "bool": False, "uuid": None}.get(kind, 0)
-    return Field(name, kind, None, False, True, flexible, tag, zero if default is None else default)
+    return Field(name, kind, None, False, nullable, flexible, tag, zero if default is None else default)
 
 
-def array(name: str, of: Struct | str, *, flexible: bool = False, tag: int | None = None) -> Field:
+def array(
+    name: str, of: Struct | str, *, flexible: bool = False, tag: int | None = None, nullable: bool = True
+) -> Field:
     if isinstance(of, Struct):
-        return Field(name, "struct", of, True, True, flexible, tag, ())
-    return Field(name, of, None, True, True, flexible, tag, ())
+        return Field(name, "struct", of, True, nullable, flexible, tag, ())
+    return Field(name, of, None, True, nullable, flexible, tag, ())
 
 
 def reading(*versions: Struct) -> Callable[[memoryview], Any]:

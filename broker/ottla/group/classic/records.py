@@ -1,6 +1,7 @@
 """Classic groups as records: GroupMetadataKey v2, GroupMetadataValue v0-4 (written as v3, as Kafka 4.1 does). Pure."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ottla.coordination.core.records import Record, array, field, reading, writing
@@ -14,33 +15,34 @@ __all__ = ["group_record", "group_tombstone"]
 def _value_struct(version: int) -> Struct:
     flexible = version >= 4
     fields = [
-        field("protocol_type", "string", flexible=flexible),
+        field("protocol_type", "string", flexible=flexible, nullable=False),
         field("generation", "int32", flexible=flexible),
         field("protocol", "string", flexible=flexible),
         field("leader", "string", flexible=flexible),
     ]
     if version >= 2:
         fields.append(field("current_state_timestamp", "int64", flexible=flexible, default=-1))
-    fields.append(
-        array("members", Struct("MemberMetadata", version, flexible, _member_fields(version)), flexible=flexible)
-    )
+    member = Struct("MemberMetadata", version, flexible, _member_fields(version))
+    fields.append(array("members", member, flexible=flexible, nullable=False))
     return Struct("GroupMetadataValue", version, flexible, tuple(fields))
 
 
 def _member_fields(version: int) -> tuple[Field, ...]:
     flexible = version >= 4
-    fields = [field("member_id", "string", flexible=flexible)]
+    text = partial(field, kind="string", flexible=flexible, nullable=False)
+    data = partial(field, kind="bytes", flexible=flexible, nullable=False)
+    fields = [text("member_id")]
     if version >= 3:
         fields.append(Field("group_instance_id", "string", None, False, True, flexible, None, None))
-    fields += [field("client_id", "string", flexible=flexible), field("client_host", "string", flexible=flexible)]
+    fields += [text("client_id"), text("client_host")]
     if version >= 1:
         fields.append(field("rebalance_timeout", "int32", flexible=flexible, default=-1))
     fields.append(field("session_timeout", "int32", flexible=flexible))
-    fields += [field("subscription", "bytes", flexible=flexible), field("assignment", "bytes", flexible=flexible)]
+    fields += [data("subscription"), data("assignment")]
     return tuple(fields)
 
 
-_key = Struct("GroupMetadataKey", 2, False, (field("group", "string"),))
+_key = Struct("GroupMetadataKey", 2, False, (field("group", "string", nullable=False),))
 _read_key, _write_key = reading(_key), writing(_key)
 _read_value = reading(*(_value_struct(version) for version in range(5)))
 _write_value = writing(_value_struct(3))

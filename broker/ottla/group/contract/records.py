@@ -5,8 +5,8 @@ A type registers how its records are put in force again when a shard loads:
     @record_type(2)
     def group_metadata(state: State, key: memoryview, value: memoryview | None) -> None: ...
 
-`key` and `value` include the two bytes of version that both begin with. What cannot be read raises (Malformed,
-IndexError, struct.error, UnicodeDecodeError): the record is then skipped and counted, and loading goes on.
+`key` and `value` include the two bytes of version that both begin with. What cannot be read raises, whatever
+it may be: the record is then skipped and counted, and loading goes on.
 """
 
 from collections.abc import Callable

@@ -67,9 +67,8 @@ def _value_struct(version: int) -> Struct:
     return Struct("OffsetCommitValue", version, flexible, tuple(fields))
 
 
-_key = Struct(
-    "OffsetCommitKey", 1, False, (field("group", "string"), field("topic", "string"), field("partition", "int32"))
-)
+_names = (field("group", "string", nullable=False), field("topic", "string", nullable=False))
+_key = Struct("OffsetCommitKey", 1, False, (*_names, field("partition", "int32")))
 _keys = reading(Struct("OffsetCommitKey", 0, False, _key.fields), _key)
 _values = reading(*(_value_struct(version) for version in range(5)))
 

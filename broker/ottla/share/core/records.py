@@ -110,7 +110,7 @@ def _lines(batches: tuple[StateBatch, ...]) -> list[dict[str, int]]:
 
 
 def read(key: memoryview, value: memoryview | None) -> Entry:
-    """UnknownType for records of a later Kafka; other errors of coordination.records.UNREADABLE."""
+    """UnknownType for records of a later Kafka; others of coordination.records.UNREADABLE."""
     (kind,) = VERSION.unpack_from(key)
     if kind not in _read_key:
         raise UnknownType(f"a record of type {kind} in the state of share groups")

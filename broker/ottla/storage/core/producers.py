@@ -5,7 +5,7 @@ trace here. Batches that were checked before, on the leader or before a restart,
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ from ottla.wire.records import iterate
 __all__ = ["CompletedTransaction", "EndMarker", "Producer", "Producers", "Written", "end_marker"]
 
 NONE = -1
-WRITTEN_MAX = 5
+EARLIER_MAX = 4  # batches of a producer that are known besides its last one
+EXPIRED_PER_SLICE_MAX = 2000
 
 
 class Written(NamedTuple):
@@ -53,9 +54,21 @@ class CompletedTransaction(NamedTuple):
 
 
 class Producer:
-    """One producer id. `transaction_start` is the first offset of its open transaction, or -1."""
+    """One producer id. `transaction_start` is the first offset of its open transaction, or -1.
 
-    __slots__ = ("coordinator_epoch", "epoch", "id", "last_timestamp", "transaction_start", "written")
+    There may be very many of them: most write a single batch, and have no room for more.
+    """
+
+    __slots__ = (
+        "coordinator_epoch",
+        "earlier",
+        "epoch",
+        "frozen",
+        "id",
+        "last",
+        "last_timestamp",
+        "transaction_start",
+    )
 
     def __init__(
         self,
@@ -72,16 +85,42 @@ class Producer:
         self.coordinator_epoch = coordinator_epoch
         self.last_timestamp = last_timestamp
         self.transaction_start = transaction_start
-        self.written: deque[Written] = deque(written, maxlen=WRITTEN_MAX)
+        self.frozen = 0  # how many times its partition's producers had been frozen when this object was made
+        self.last: Written | None = None
+        self.earlier: deque[Written] | None = None
+        for one in written:
+            self.add(one)
+
+    @property
+    def written(self) -> tuple[Written, ...]:
+        """Its last batches, the oldest first."""
+        return (*(self.earlier or ()), self.last) if self.last is not None else ()
 
     @property
     def last_sequence(self) -> int:
-        return self.written[-1].last_sequence if self.written else NONE
+        return self.last.last_sequence if self.last is not None else NONE
+
+    def add(self, written: Written) -> None:
+        if self.last is not None:
+            if self.earlier is None:
+                self.earlier = deque(maxlen=EARLIER_MAX)
+            self.earlier.append(self.last)
+        self.last = written
 
     def become(self, epoch: int) -> None:
         if epoch != self.epoch:
             self.epoch = epoch
-            self.written.clear()
+            self.last = self.earlier = None
+
+    def copy(self) -> "Producer":
+        return Producer(
+            self.id,
+            epoch=self.epoch,
+            coordinator_epoch=self.coordinator_epoch,
+            last_timestamp=self.last_timestamp,
+            transaction_start=self.transaction_start,
+            written=self.written,
+        )
 
 
 @dataclass(slots=True)
@@ -102,6 +141,12 @@ class Producers:
         self.verifications = Verifications(partition)
         self._open: dict[int, int] = {}  # first offset → producer id, ascending since logs only grow
         self._ended: list[_Ended] = []
+        self._frozen = 0  # how often
+
+    def freeze(self) -> list[Producer]:
+        """All of them as they are now, for a thread to read: one that changes later is copied first."""
+        self._frozen += 1
+        return list(self.by_id.values())
 
     def check(self, batch: Batch, *, offset: int, from_client: bool) -> Written | None:
         """Refuse a batch that does not continue its producer's; the earlier one if it is a retry of it."""
@@ -110,9 +155,9 @@ class Producers:
             return None
         epoch, sequence = batch.producer_epoch, batch.base_sequence
         if from_client and epoch == producer.epoch:
-            written = producer.written
-            if written:
-                last = written[-1].last_sequence
+            written = producer.last
+            if written is not None:
+                last = written.last_sequence
                 if sequence != last + 1 and (sequence != 0 or last != SEQUENCE_MAX):
                     return self._duplicate(producer, batch, offset)
             elif sequence != 0:
@@ -184,12 +229,16 @@ class Producers:
         producer = self.by_id.get(batch.producer_id)
         if producer is None:
             producer = self.by_id[batch.producer_id] = Producer(batch.producer_id)
+            producer.frozen = self._frozen
+        elif producer.frozen != self._frozen:
+            producer = self.by_id[batch.producer_id] = producer.copy()
+            producer.frozen = self._frozen
         attributes = batch.attributes
         if attributes & CONTROL_BIT:
             return self._end(producer, batch, base_offset, timestamp)
         if batch.producer_epoch != producer.epoch:
             producer.become(batch.producer_epoch)
-        producer.written.append(Written(batch.base_sequence, batch.last_sequence, base_offset, last_offset, timestamp))
+        producer.add(Written(batch.base_sequence, batch.last_sequence, base_offset, last_offset, timestamp))
         producer.last_timestamp = timestamp
         if attributes & TRANSACTIONAL_BIT and producer.transaction_start < 0:
             producer.transaction_start = base_offset
@@ -235,10 +284,20 @@ class Producers:
 
     def expire(self, now_ms: int, expiry_ms: int) -> None:
         """Forget producers that were silent for so long, unless a transaction of theirs is open."""
-        for producer in list(self.by_id.values()):
-            if producer.transaction_start < 0 and now_ms - producer.last_timestamp >= expiry_ms:
-                del self.by_id[producer.id]
+        for _ in self.expiring(now_ms, expiry_ms):
+            pass
+
+    def expiring(self, now_ms: int, expiry_ms: int) -> Iterator[None]:
+        """The same in slices: between two of them batches may come, and all producers may be replaced."""
         self.verifications.expire(now_ms, expiry_ms)
+        examined = list(self.by_id.values())
+        for begin in range(0, len(examined), EXPIRED_PER_SLICE_MAX):
+            if begin:
+                yield
+            for producer in examined[begin : begin + EXPIRED_PER_SLICE_MAX]:
+                is_silent = producer.transaction_start < 0 and now_ms - producer.last_timestamp >= expiry_ms
+                if is_silent and self.by_id.get(producer.id) is producer:
+                    del self.by_id[producer.id]
 
     def advance_to(self, end_offset: int) -> None:
         """The log now ends here, with nothing in between that concerns producers."""
@@ -255,6 +314,7 @@ class Producers:
     def take_over(self, other: "Producers") -> None:
         """Become as `other`, which was brought to the log's end from its batches; verifications stay."""
         self.by_id, self._open, self._ended = other.by_id, other._open, other._ended
+        self._frozen = other._frozen
         self.end_offset = other.end_offset
 
 

@@ -3,8 +3,12 @@
 A flush runs in a thread while the loop appends, rolls and cuts.
 """
 
+import contextlib
+from threading import Lock
+from typing import NamedTuple
+
 from ottla.ports import Disk
-from ottla.storage.core.producers import Producers
+from ottla.storage.core.producers import Producer, Producers
 from ottla.storage.log import snapshots
 from ottla.storage.log.epochs import LeaderEpochs
 from ottla.storage.log.segment import Segment
@@ -12,6 +16,16 @@ from ottla.storage.log.segment_files import sync_path
 from ottla.storage.log.segments import Segments
 
 __all__ = ["Durability"]
+
+PRODUCERS_AT_ONCE_MAX = 1000  # more take longer to write than the loop may wait
+BYTES_PER_SNAPSHOT_BYTE = 4
+
+
+class Waiting(NamedTuple):
+    """A snapshot for the next flush to write."""
+
+    offset: int
+    producers: list[Producer]
 
 
 class Durability:
@@ -34,6 +48,9 @@ class Durability:
         self._is_new = is_new
         self._folder_changed = False
         self._unsynced: list[str] = []  # snapshots that the next flush makes durable
+        self._waiting: Waiting | None = None
+        self._bytes_since_snapshot = 0
+        self._claiming = Lock()  # for a few assignments: a flush claims either before a cut or not at all
         self._failure: OSError | None = None
 
     # what happens to the log
@@ -48,8 +65,10 @@ class Durability:
 
     def cut_to(self, offset: int) -> None:
         """After the log's end was moved back."""
-        self.cuts += 1
-        self.flushed_offset = min(self.flushed_offset, offset)
+        with self._claiming:
+            self.cuts += 1
+            self.flushed_offset = min(self.flushed_offset, offset)
+            self._waiting = None
 
     def moved_to(self, folder: str) -> None:
         self._folder = folder
@@ -61,6 +80,25 @@ class Durability:
             self._unsynced.append(snapshots.write(self._disk, self._folder, offset, producers.by_id.values()))
             self._folder_changed = True
             self.snapshot_offset = offset
+            self._bytes_since_snapshot = 0
+            self._waiting = None
+
+    def rolled(self, producers: Producers, *, sealed_bytes: int, start_offset: int) -> None:
+        """The same where a segment begins. Many producers are only frozen here, and the next flush writes them; not
+        before so much log was written that their snapshot is a small part of it, unless none is left in the log.
+        Recovery reads as much more."""
+        count = len(producers.by_id)
+        self._bytes_since_snapshot += sealed_bytes
+        if count <= PRODUCERS_AT_ONCE_MAX:
+            self.write_snapshot(producers)
+            return
+        is_due = self._bytes_since_snapshot >= BYTES_PER_SNAPSHOT_BYTE * snapshots.ENTRY_BYTES * count
+        offset = producers.end_offset
+        if offset > self.snapshot_offset and (is_due or self.snapshot_offset <= start_offset):
+            with self._claiming:
+                self._waiting = Waiting(offset, producers.freeze())
+            self.snapshot_offset = offset
+            self._bytes_since_snapshot = 0
 
     def newest_snapshot_is(self, offset: int) -> None:
         self.snapshot_offset = offset
@@ -78,7 +116,7 @@ class Durability:
     # flushing, in a thread
 
     def owes_flush(self, end: int) -> bool:
-        return self.flushed_offset < end or self._folder_changed or bool(self._unsynced)
+        return self.flushed_offset < end or self._folder_changed or bool(self._unsynced) or self._waiting is not None
 
     def flush(self, segments: Segments, epochs: LeaderEpochs, *, end: int, cuts: int) -> int:
         """Make everything below `end` durable; how far the log is durable then. `cuts` was read before `end` was.
@@ -90,15 +128,36 @@ class Durability:
         if self._failure is not None:
             raise self._failure
         try:
+            self._write_waiting(cuts)
             self._sync(segments, epochs, end)
         except OSError as failure:
             self._failure = failure
             raise
         # A cut meanwhile: what was synced may have been cut off, and other bytes may stand there already.
-        if cuts == self.cuts and end > self.flushed_offset:
-            self.flushed_offset = end
-            self.promised_offset = max(self.promised_offset, end)
-        return self.flushed_offset
+        with self._claiming:
+            if cuts == self.cuts and end > self.flushed_offset:
+                self.flushed_offset = end
+                self.promised_offset = max(self.promised_offset, end)
+            return self.flushed_offset
+
+    def _write_waiting(self, cuts: int) -> None:
+        """It gets its name when it is whole, and not when the log was cut meanwhile: other batches may come there."""
+        with self._claiming:
+            waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            return
+        with contextlib.suppress(FileNotFoundError):  # the folder was moved away
+            written = snapshots.write(
+                self._disk, self._folder, waiting.offset, waiting.producers, suffix=snapshots.UNFINISHED
+            )
+            with self._claiming:
+                if cuts == self.cuts:
+                    target = written.removesuffix(snapshots.UNFINISHED)
+                    self._disk.rename(written, target)
+                    self._unsynced.append(target)
+                    self._folder_changed = True
+                    return
+            self._disk.remove(written)
 
     def _sync(self, segments: Segments, epochs: LeaderEpochs, end: int) -> None:
         flushed = self.flushed_offset

@@ -224,7 +224,7 @@ class Recovery:
                 continue
             if ended is None:
                 self.producers.advance_to(segment.base_offset)
-                self.durability.write_snapshot(self.producers)
+                self.durability.rolled(self.producers, sealed_bytes=segment.size, start_offset=self.start_offset)
             elif ended.aborted:
                 segment.found_aborted(ended.for_index())
         for segment in self.segments:

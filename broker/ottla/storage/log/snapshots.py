@@ -10,12 +10,24 @@ from ottla.storage.core import names
 from ottla.storage.core.producers import Producer, Written
 from ottla.wire.batch import SEQUENCE_MAX
 
-__all__ = ["decode", "encode", "read_newest", "remove_newer", "snapshot_offsets", "write"]
+__all__ = [
+    "ENTRY_BYTES",
+    "UNFINISHED",
+    "decode",
+    "encode",
+    "path",
+    "read_newest",
+    "remove_newer",
+    "snapshot_offsets",
+    "write",
+]
 
 HEADER = Struct(">hIi")  # version, CRC-32C of what follows it, number of entries
 ENTRY = Struct(">qhiqiqiq")
+ENTRY_BYTES = ENTRY.size
 CHECKED_FROM = 6
 VERSION = 1
+UNFINISHED = names.DELETED  # what recovery removes
 
 
 def encode(producers: Iterable[Producer]) -> bytes:
@@ -25,7 +37,7 @@ def encode(producers: Iterable[Producer]) -> bytes:
 
 
 def _entry(producer: Producer) -> bytes:
-    _, sequence, first, last, _ = producer.written[-1] if producer.written else (-1, -1, -1, -1, -1)
+    _, sequence, first, last, _ = producer.last or (-1, -1, -1, -1, -1)
     return ENTRY.pack(
         producer.id,
         producer.epoch,
@@ -75,9 +87,9 @@ def path(folder: str, offset: int) -> str:
     return f"{folder}/{names.name(offset, names.SNAPSHOT)}"
 
 
-def write(disk: Disk, folder: str, offset: int, producers: Iterable[Producer]) -> str:
+def write(disk: Disk, folder: str, offset: int, producers: Iterable[Producer], *, suffix: str = "") -> str:
     """Write without waiting for the disk: its CRC shows when it is torn, and then an older one serves. The path."""
-    target = path(folder, offset)
+    target = path(folder, offset) + suffix
     file = disk.open(target, create=True)
     try:
         file.truncate(0)

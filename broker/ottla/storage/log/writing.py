@@ -216,7 +216,7 @@ class WritableLog(ReadableLog):
             emptied.mark_deleted()
             self.remove_later([emptied])
         self.producers.advance_to(base)
-        self._durability.write_snapshot(self.producers)
+        self._durability.rolled(self.producers, sealed_bytes=active.size, start_offset=self.start_offset)
         return segment
 
     def _new_segment(self, base_offset: int) -> Segment:

@@ -17,7 +17,10 @@ def _value_struct(version: int) -> Struct:
         "PartitionsSchema",
         version,
         flexible,
-        (field("topic", "string", flexible=flexible), array("partition_ids", "int32", flexible=flexible)),
+        (
+            field("topic", "string", flexible=flexible, nullable=False),
+            array("partition_ids", "int32", flexible=flexible, nullable=False),
+        ),
     )
     fields = [
         field("producer_id", "int64", flexible=flexible),
@@ -37,7 +40,7 @@ def _value_struct(version: int) -> Struct:
     return Struct("TransactionLogValue", version, flexible, tuple(fields))
 
 
-_key_struct = Struct("TransactionLogKey", 0, False, (field("transactional_id", "string"),))
+_key_struct = Struct("TransactionLogKey", 0, False, (field("transactional_id", "string", nullable=False),))
 _read_key = reading(_key_struct)
 _write_key = writing(_key_struct)
 _read_value = reading(_value_struct(0), _value_struct(1))
