@@ -6,10 +6,11 @@ import typer
 
 from ottla.cli.serve import pairs
 from ottla.config import BrokerConfig
+from ottla.config.rules import ClusterId
 from ottla.errors import Refusal
-from ottla.ids import uuid_text
+from ottla.ids import uuid_from_text, uuid_text
 from ottla.ports import Disk
-from ottla.storage.directories.meta import LOCK, DirectoryMeta, read_meta, refuse_foreign, uuid_from_text, write_meta
+from ottla.storage.directories.meta import LOCK, DirectoryMeta, read_meta, refuse_foreign, write_meta
 from ottla.system import System
 
 __all__ = ["HELP", "format_directories", "random_uuid"]
@@ -77,7 +78,7 @@ def _same_id(asked: str | None, configured: str | None) -> str | None:
         try:
             uuid_from_text(wanted)
         except ValueError:
-            raise Refusal(f"{wanted!r} is not a cluster id of 22 characters; `ottla random-uuid` makes one") from None
+            raise Refusal(ClusterId.refusal(wanted)) from None
     return wanted
 
 

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from ottla.config import BrokerConfig
+from ottla.config.endpoints import PORT_MAX
 from ottla.errors import Refusal
 
 __all__ = ["SUMMARY", "main", "pairs"]
@@ -28,9 +29,9 @@ Ctrl-C or SIGTERM stops the broker cleanly.
 def main(words: list[str]) -> int:
     options = _parser().parse_args(words)
     settings = pairs(options.set)
-    if options.port is not None:
-        settings["listeners"] = f"PLAINTEXT://127.0.0.1:{options.port}"
-    config = BrokerConfig.load(options.config, settings, options.data_dir)
+    if options.port is not None and not 0 <= options.port <= PORT_MAX:
+        raise Refusal(f"--port {options.port}: a port is 0 to {PORT_MAX}")
+    config = BrokerConfig.load(options.config, settings, options.data_dir, port=options.port)
     for warning in config.warnings:
         print(f"ottla serve: warning: {warning}", file=sys.stderr)
     from ottla.serving import serve  # imported after the settings are read, so that a bad one is reported at once

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from ottla.config.addresses import Addresses, addresses
+from ottla.config.addresses import addresses
 from ottla.config.check import broker_setting_of, check_broker_setting
 from ottla.config.endpoints import Endpoint, Voter
+from ottla.config.plaintext import refuse_false_security, unused_security
 from ottla.config.retired import why_retired
 from ottla.config.table import BROKER
-from ottla.config.values import parse, render
+from ottla.config.values import out_of_range, parse, render
 from ottla.errors import Refusal
 
 __all__ = ["BrokerConfig", "configure"]
@@ -63,26 +64,28 @@ class BrokerConfig:
         return tuple(sorted(name for name in self.explicit if name in BROKER and BROKER[name].effect == "none"))
 
     @staticmethod
-    def load(path: str | None, overrides: Mapping[str, str], data_dir: str | None) -> "BrokerConfig":
-        """From a file, `--set` pairs and `--data-dir`; the later win. Raises Refusal."""
+    def load(
+        path: str | None, overrides: Mapping[str, str], data_dir: str | None, *, port: int | None = None
+    ) -> "BrokerConfig":
+        """From a file, `--set` pairs, `--data-dir` and `--port`; the later win. Raises Refusal."""
         from ottla.config.loading import load
 
-        return load(path, overrides, data_dir)
+        return load(path, overrides, data_dir, port)
 
 
 def configure(given: Mapping[str, str], sources: Mapping[str, str], *, hostname: str = "localhost") -> BrokerConfig:
     """`sources` says where each setting was given; `hostname` is advertised for a listener on every address."""
     texts, origins = dict(given), dict(sources)
     _same_node_id(texts, origins)
-    warnings = (*filter(None, (_warning(name, origins[name]) for name in texts)), *_unused_security(texts, origins))
+    warnings = (*filter(None, (_warning(name, origins[name]) for name in texts)), *unused_security(texts, origins))
     values = {setting.name: setting.default for setting in BROKER.values()}
     for name, text in texts.items():
         if setting := broker_setting_of(name):
             _refuse_if(check_broker_setting(name, text, dynamic=False), name, text, origins[name])
             values[name] = parse(setting, text)
     _fit_together(values)
+    refuse_false_security(values, origins)
     places = addresses(texts, origins, values, hostname=hostname)
-    _refuse_false_security(values, places, origins)
     return BrokerConfig(
         explicit=MappingProxyType(texts),
         sources=MappingProxyType(origins),
@@ -128,7 +131,7 @@ def _refuse_if(problem: str | None, name: str, text: str, origin: str) -> None:
     reason = problem.split(f" for configuration {setting.name}: ")[-1].removeprefix("requirement failed: ")
     if reason.startswith("Not a number"):
         example = f", such as the default {default}" if (default := render(setting.default)) else ""
-        reason = f"expected a number ({setting.type.name.lower()}){example}"
+        reason = out_of_range(setting, text) or f"expected a number ({setting.type.name.lower()}){example}"
     raise Refusal(f"{origin}: {name}={shown}: {reason}")
 
 
@@ -146,28 +149,6 @@ def _fit_together(values: Mapping[str, Any]) -> None:
         )
     if not values["process.roles"]:
         raise Refusal("process.roles is empty; allowed are broker, controller or both")
-
-
-def _refuse_false_security(values: Mapping[str, Any], places: Addresses, origins: Mapping[str, str]) -> None:
-    """A listener must not seem secured when it is not."""
-    for endpoint in (*places.listeners, *places.controller_listeners):
-        if endpoint.protocol != "PLAINTEXT":
-            raise Refusal(
-                f"{origins.get('listeners', 'default')}: listeners: {endpoint} asks for {endpoint.protocol}, which "
-                "Ottla does not have yet: it would speak plaintext. Use PLAINTEXT, on a network that you trust"
-            )
-    if authorizer := values["authorizer.class.name"]:
-        raise Refusal(
-            f"{origins['authorizer.class.name']}: authorizer.class.name={authorizer}: Ottla has no authorizer yet, and "
-            "everybody who reaches it may do everything. Leave it empty, on a network that you trust"
-        )
-
-
-def _unused_security(texts: Mapping[str, str], origins: Mapping[str, str]) -> list[str]:
-    names = [name for name in texts if name.removeprefix("listener.name.").startswith(("ssl.", "sasl."))]
-    if not names:
-        return []
-    return [f"{origins[names[0]]}: {', '.join(sorted(names))}: without effect, Ottla has no TLS and no SASL yet"]
 
 
 def _log_dirs(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 __all__ = [
+    "PORT_MAX",
     "PROTOCOLS",
     "BadEndpoint",
     "Endpoint",

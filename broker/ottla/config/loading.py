@@ -5,6 +5,7 @@ import socket
 from collections.abc import Mapping
 
 from ottla.config.broker import BrokerConfig, configure
+from ottla.config.plaintext import refuse_lost_security
 from ottla.config.properties import parse_properties
 from ottla.config.providers import provided
 from ottla.errors import Refusal
@@ -12,7 +13,7 @@ from ottla.errors import Refusal
 __all__ = ["load"]
 
 
-def load(path: str | None, overrides: Mapping[str, str], data_dir: str | None) -> BrokerConfig:
+def load(path: str | None, overrides: Mapping[str, str], data_dir: str | None, port: int | None) -> BrokerConfig:
     given: dict[str, str] = {}
     sources: dict[str, str] = {}
     if path is not None:
@@ -22,7 +23,11 @@ def load(path: str | None, overrides: Mapping[str, str], data_dir: str | None) -
         given[name], sources[name] = value, "--set"
     if data_dir is not None:
         given["log.dirs"], sources["log.dirs"] = data_dir, "--data-dir"
-    return configure(provided(given, sources, os.environ), sources, hostname=socket.gethostname())
+    given = provided(given, sources, os.environ)
+    if port is not None:
+        refuse_lost_security(given, sources)
+        given["listeners"], sources["listeners"] = f"PLAINTEXT://127.0.0.1:{port}", "--port"
+    return configure(given, sources, hostname=socket.gethostname())
 
 
 def _read(path: str) -> list[tuple[str, str, int]]:

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ottla.ids import uuid_from_text
+
 __all__ = [
+    "ClusterId",
     "NonEmpty",
     "NonEmptyList",
     "OneOf",
@@ -128,6 +131,24 @@ class ThrottledReplicas:
 
     def __str__(self) -> str:
         return self.FORM
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterId:
+    def problem(self, value: object) -> str | None:
+        try:
+            if value != "":  # unset
+                uuid_from_text(str(value))
+        except ValueError:
+            return self.refusal(str(value))
+        return None
+
+    @staticmethod
+    def refusal(text: str) -> str:
+        return f"{text!r} is not a cluster id of 22 characters; `ottla random-uuid` makes one"
+
+    def __str__(self) -> str:
+        return "22 characters, as `ottla random-uuid` makes them"
 
 
 def at_least(low: Number) -> Range:

@@ -6,10 +6,10 @@
 import math
 import re
 
-from ottla.config.rules import quoted_list
+from ottla.config.rules import Range, quoted_list
 from ottla.config.setting import Setting, Type
 
-__all__ = ["BadValue", "parse", "render"]
+__all__ = ["BadValue", "out_of_range", "parse", "render"]
 
 INTEGERS = {Type.INT: 32, Type.LONG: 64, Type.SHORT: 16}
 INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -69,6 +69,17 @@ def _integer(setting: Setting, text: str, trimmed: str, bits: int) -> int:
     if INTEGER.fullmatch(trimmed) and len(trimmed) < 400 and -(1 << bits - 1) <= int(trimmed) < 1 << bits - 1:
         return int(trimmed)
     raise BadValue(setting.name, text, f"Not a number of type {setting.type.name}")
+
+
+def out_of_range(setting: Setting, text: str) -> str | None:
+    """What numbers are allowed, when the text is a whole number that the setting's type cannot hold. For people."""
+    bits = INTEGERS.get(setting.type)
+    if bits is None or not INTEGER.fullmatch(text.strip()):
+        return None
+    rule = setting.valid if isinstance(setting.valid, Range) else Range()
+    low = -(1 << bits - 1) if rule.low is None else rule.low
+    high = (1 << bits - 1) - 1 if rule.high is None else rule.high
+    return f"out of range: {low} to {high} are allowed"
 
 
 def _refused(setting: Setting, value: object, problem: str) -> BadValue:

@@ -44,10 +44,27 @@ def said(*words: str) -> str:
         (["--config", "/missing"], f"ottla serve: cannot read /missing: {NO_FILE}"),
         (["--set", "oops"], "ottla serve: --set oops: expected key=value, such as --set log.retention.hours=24"),
         (["--set", "num.partitions=0"], "ottla serve: --set: num.partitions=0: Value must be at least 1"),
+        (["--port", "-1"], "ottla serve: --port -1: a port is 0 to 65535"),
+        (["--port", "65536"], "ottla serve: --port 65536: a port is 0 to 65535"),
+        (
+            ["--port", "19092", "--set", "listeners=SASL_SSL://127.0.0.1:9093"],
+            "ottla serve: --set: listeners: SASL_SSL://127.0.0.1:9093 asks for SASL_SSL, and --port would serve "
+            "plaintext in its place: Ottla has no TLS and no SASL yet. Leave that listener out, on a network that you "
+            "trust",
+        ),
     ],
 )
 def test_serve_refuses_in_one_line(words, sentence):
     assert said("serve", *words) == sentence
+
+
+def test_serve_refuses_a_malformed_cluster_id_before_it_writes(tmp_path):
+    folder = tmp_path / "data"
+    assert said("serve", "--data-dir", str(folder), "--set", "cluster.id=short") == (
+        "ottla serve: --set: cluster.id=short: 'short' is not a cluster id of 22 characters; `ottla random-uuid` makes "
+        "one"
+    )
+    assert not folder.exists()
 
 
 def test_serve_names_file_and_line(tmp_path):

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 from ottla.errors import Refusal
+from ottla.ids import uuid_from_text
 from ottla.storage.directories import meta
 from ottla.storage.directories.meta import DirectoryMeta
 from ottla.system import RealDisk
@@ -105,7 +106,7 @@ def test_a_directory_locked_by_another_process_is_refused(tmp_path: Path, kind: 
 
 
 def test_partition_metadata(tmp_path: Path) -> None:
-    folder, topic_id = str(tmp_path), meta.uuid_from_text("zBuPNQ3VRjKcUA3nYIi_Gg")
+    folder, topic_id = str(tmp_path), uuid_from_text("zBuPNQ3VRjKcUA3nYIi_Gg")
     assert meta.read_topic_id(DISK, folder) is None
     meta.write_topic_id(DISK, folder, topic_id)
     assert (tmp_path / "partition.metadata").read_text() == "version: 0\ntopic_id: zBuPNQ3VRjKcUA3nYIi_Gg"

@@ -1,11 +1,12 @@
 """Ottla's own settings, which Kafka does not have."""
 
 # fmt: off
+from ottla.config.rules import ClusterId
 from ottla.config.table.words import HIGH, INT, MEDIUM, MIB, STRING, Setting, at_least, between, broker
 
 SETTINGS: tuple[Setting, ...] = (
-    broker("cluster.id", STRING, None, HIGH,
-           doc="Id of the fleet, 22 characters. With it an empty data directory formats itself; without it only that "
+    broker("cluster.id", STRING, None, HIGH, valid=ClusterId(),
+           doc="Id of the fleet. With it an empty data directory formats itself; without it only that "
                "of a sole voter does. A directory of another fleet is refused."),
     broker("ottla.grpc.port", INT, 9094, HIGH, valid=between(0, 65_535),
            doc="Port for quorum and control, which nodes, operators and tools talk to. 0 takes a free one. A voter"

@@ -3,15 +3,13 @@
 A directory that belongs to somebody else is refused with a sentence and never written to.
 """
 
-import base64
-import binascii
 import re
 import uuid
 from dataclasses import dataclass
 
 from ottla.config.properties import parse_properties
 from ottla.errors import Refusal
-from ottla.ids import uuid_text
+from ottla.ids import uuid_from_text, uuid_text
 from ottla.ports import Disk, Lock
 
 __all__ = [
@@ -39,14 +37,6 @@ class DirectoryMeta:
     cluster_id: str
     node_id: int
     directory_id: uuid.UUID
-
-
-def uuid_from_text(text: str) -> uuid.UUID:
-    """Kafka's 22 characters of URL-safe base64. ValueError when they are not."""
-    try:
-        return uuid.UUID(bytes=base64.b64decode(text + "==", altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError):
-        raise ValueError(f"{text!r} is not a base64 uuid") from None
 
 
 def read_meta(disk: Disk, folder: str) -> DirectoryMeta | None:
