@@ -3,7 +3,6 @@
 Brokers use gRPC for it; the tool that aborts hanging transactions comes here.
 """
 
-import asyncio
 from typing import Any
 
 from ottla.api.call import Answer, Call
@@ -16,11 +15,13 @@ from ottla.txn.core.transaction import TopicPartition
 
 @api(key=27, versions=(1, 1))
 async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Answer:
-    return call.reply(markers=await asyncio.gather(*(_marker(one, call) for one in request.markers)))
+    """One marker after the other: each gives the loop to others, however many there are."""
+    return call.reply(markers=[await _marker(one, call) for one in request.markers])
 
 
 async def _marker(marker: WriteTxnMarkersWritableTxnMarker, call: Call) -> dict[str, Any]:
-    partitions: list[TopicPartition] = [(t.name, index) for t in marker.topics for index in t.partition_indexes]
+    named = ((topic.name, index) for topic in marker.topics for index in topic.partition_indexes)
+    partitions: list[TopicPartition] = list(dict.fromkeys(named))
     order = MarkerOrder(
         producer_id=marker.producer_id,
         epoch=marker.producer_epoch,

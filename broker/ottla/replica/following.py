@@ -8,14 +8,16 @@ leader's data does not fit, is followed again after a pause, from where the copy
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine
+from itertools import islice
 
 from ottla.errors import Code, KafkaError
 from ottla.replica import copying
 from ottla.replica.partition import Partition
 from ottla.replica.streams import Connect, Stream, StreamLost
 from ottla.wire import replication as frames
-from ottla.wire.replication import STREAM_SLOT, Frame, Refused
+from ottla.wire.replication import ITEMS_MAX, STREAM_SLOT, Frame, Refused
 
 __all__ = ["LeaderLink"]
 
@@ -55,7 +57,7 @@ class LeaderLink:
         self._cuts: dict[Partition, asyncio.Task[None]] = {}  # while one is cut, its position is not stated
         self._stream: Stream | None = None
         self._sent_hello: frames.Hello | None = None
-        self._outbox: list[Frame] = []
+        self._outbox: deque[Frame] = deque()
         self._acks: dict[int, Partition] = {}
         self._received_bytes = 0
         self._owes_ack = False
@@ -219,18 +221,21 @@ class LeaderLink:
 
     def _next_frame(self) -> Frame:
         if self._outbox:
-            frame = self._outbox.pop(0)
+            frame = self._outbox.popleft()
             return self._merged(frame) if isinstance(frame, frames.Follows) else frame
         acks, self._acks, self._owes_ack = self._acks, {}, False
+        if len(acks) > ITEMS_MAX:
+            later = dict(islice(acks.items(), ITEMS_MAX, None))
+            acks, self._acks, self._owes_ack = dict(islice(acks.items(), ITEMS_MAX)), later, True
         items = [frames.Acked(slot, each.durable_end, each.log.start_offset) for slot, each in acks.items()]
         return frames.Ack(self._received_bytes, items)
 
     def _merged(self, first: frames.Follows) -> frames.Follows:
         """Thousands of partitions may begin together: one frame for all that wait in a row."""
         items = list(first.items)
-        while self._outbox and isinstance(following := self._outbox[0], frames.Follows):
+        while len(items) < ITEMS_MAX and self._outbox and isinstance(following := self._outbox[0], frames.Follows):
             items.extend(following.items)
-            del self._outbox[0]
+            self._outbox.popleft()
         return frames.Follows(items)
 
     # what the leader sends

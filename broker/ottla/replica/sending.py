@@ -5,6 +5,7 @@ MESSAGE_BYTES. Partitions take turns. What the follower has not acknowledged is 
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator
 
 from ottla.errors import Code, KafkaError
@@ -13,7 +14,7 @@ from ottla.replica.partition import Partition
 from ottla.replica.throttling import Throttles
 from ottla.wire import replication as frames
 from ottla.wire.batch import HEADER, HEADER_BYTES, OVERHEAD_BYTES
-from ottla.wire.replication import Entry, Follow, Frame, Refused
+from ottla.wire.replication import ITEMS_MAX, Entry, Follow, Frame, Refused
 
 __all__ = ["Outgoing", "Slot"]
 
@@ -78,7 +79,7 @@ class Outgoing:
         self._throttles = throttles
         self._behind: dict[Slot, None] = {}  # in order of their turns
         self._unannounced: dict[Slot, None] = {}  # whose watermark moved
-        self._first: list[Frame] = []  # to be sent before any batches
+        self._first: deque[Frame] = deque()  # to be sent before any batches
         self._sent_bytes = 0
         self._received_bytes = 0
         self._watermark_timer: asyncio.TimerHandle | None = None
@@ -155,20 +156,20 @@ class Outgoing:
         """What there is to send now, and what comes up while it is being sent."""
         while True:
             if self._first:
-                yield frames.encode(self._first.pop(0))
+                yield frames.encode(self._first.popleft())
             elif (data := self._data()) is not None:
                 yield data
             elif self._watermarks_due:
                 self._watermarks_due = False
-                if (watermarks := self._watermarks()) is not None:
-                    yield watermarks
+                yield from self._watermarks()
             else:
                 return
 
-    def _watermarks(self) -> bytes | None:
+    def _watermarks(self) -> Iterator[bytes]:
         unannounced, self._unannounced = self._unannounced, {}
         items = [frames.Watermark(slot.number, *slot.announced) for slot in unannounced if slot.announce()]
-        return frames.encode(frames.Watermarks(items)) if items else None
+        for begin in range(0, len(items), ITEMS_MAX):
+            yield frames.encode(frames.Watermarks(items[begin : begin + ITEMS_MAX]))
 
     def _data(self) -> bytes | None:
         """Batches of the partitions whose turn it is, or None when there are none, or too many are on their way."""

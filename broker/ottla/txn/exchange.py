@@ -1,15 +1,25 @@
 """Questions between brokers about transactions: asked here, or where another broker must answer."""
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
 from ottla.coordination.asking import Asking, Unreachable
 from ottla.errors import Code
-from ottla.txn.core.messages import ADD_PARTITIONS, WRITE_MARKERS, Codes, MarkerOrder, Membership, Orders
+from ottla.txn.core.messages import (
+    ADD_PARTITIONS,
+    PARTITIONS_PER_MESSAGE_MAX,
+    WRITE_MARKERS,
+    Codes,
+    MarkerOrder,
+    Membership,
+    Orders,
+)
 
 __all__ = ["Exchange"]
 
+log = logging.getLogger("ottla.txn")
 
 WriteMarkers = Callable[[Sequence[MarkerOrder]], Awaitable[list[Code]]]
 AddPartitions = Callable[[Membership], Awaitable[list[Code]]]
@@ -52,7 +62,13 @@ class Exchange:
             raise Unreachable(f"broker {broker_id} answers something that cannot be read: {error}") from error
 
     async def _answer_markers(self, data: bytes) -> bytes:
-        return _packed(await self._write_here(msgspec.msgpack.decode(data, type=Orders).orders))
+        orders = msgspec.msgpack.decode(data, type=Orders).orders
+        count = sum(len(order.partitions) for order in orders)
+        if count > PARTITIONS_PER_MESSAGE_MAX:
+            # One code, where the asker expects as many as it has partitions, is no answer to it.
+            log.error("markers for %d partitions in a message; at most %d come", count, PARTITIONS_PER_MESSAGE_MAX)
+            return _packed([Code.invalid_request])
+        return _packed(await self._write_here(orders))
 
     async def _answer_membership(self, data: bytes) -> bytes:
         return _packed(await self._add_here(msgspec.msgpack.decode(data, type=Membership)))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ottla.coordination.asking import Unreachable
 from ottla.errors import Code
 from ottla.metadata.runtime.feed import MetadataFeed
-from ottla.txn.core.messages import MarkerOrder
+from ottla.txn.core.messages import PARTITIONS_PER_MESSAGE_MAX, MarkerOrder
 from ottla.txn.core.states import State
 from ottla.txn.core.transaction import TopicPartition, Transaction
 from ottla.txn.exchange import Exchange
@@ -45,13 +45,20 @@ class _Outbox:
     async def _send_all(self) -> None:
         try:
             while self._waiting:
-                batch, self._waiting = (
-                    self._waiting[:ORDERS_PER_MESSAGE_MAX],
-                    self._waiting[ORDERS_PER_MESSAGE_MAX:],
-                )
+                count = self._next_count()
+                batch, self._waiting = self._waiting[:count], self._waiting[count:]
                 await self._send_some(batch)
         finally:
             self._sending = None
+
+    def _next_count(self) -> int:
+        """How many of the orders that wait fit into a message; one does."""
+        partitions = 0
+        for count, (order, _) in enumerate(self._waiting[:ORDERS_PER_MESSAGE_MAX]):
+            partitions += len(order.partitions)
+            if count and partitions > PARTITIONS_PER_MESSAGE_MAX:
+                return count
+        return min(len(self._waiting), ORDERS_PER_MESSAGE_MAX)
 
     async def _send_some(self, batch: "list[tuple[MarkerOrder, asyncio.Future[list[Code]]]]") -> None:
         try:
@@ -81,8 +88,8 @@ class Markers:
         left, pause = set(transaction.partitions), RETRY_SECONDS_MIN
         while left:
             orders = self._orders(transaction, left, coordinator_epoch)
-            outcomes = await asyncio.gather(*(self._send(broker, order) for broker, order in orders.items()))
-            for order, codes in zip(orders.values(), outcomes, strict=True):
+            outcomes = await asyncio.gather(*(self._send(broker, order) for broker, order in orders))
+            for (_, order), codes in zip(orders, outcomes, strict=True):
                 if Code.transaction_coordinator_fenced in codes:
                     log.warning("transaction %s has another coordinator now; its end is left to it", transaction.id)
                     return False
@@ -102,8 +109,8 @@ class Markers:
 
     def _orders(
         self, transaction: Transaction, left: set[TopicPartition], coordinator_epoch: int
-    ) -> dict[int, MarkerOrder]:
-        """By the broker that leads; partitions that exist no more are taken out of `left`."""
+    ) -> list[tuple[int, MarkerOrder]]:
+        """With the broker that leads; partitions that exist no more are taken out of `left`."""
         by_leader: dict[int, list[TopicPartition]] = {}
         for topic, index in sorted(left):
             state = self._feed.image.partition(topic, index)
@@ -111,17 +118,22 @@ class Markers:
                 left.discard((topic, index))
             elif state.leader >= 0:
                 by_leader.setdefault(state.leader, []).append((topic, index))
-        return {
-            leader: MarkerOrder(
-                producer_id=transaction.producer_id,
-                epoch=transaction.epoch,
-                coordinator_epoch=coordinator_epoch,
-                commit=transaction.state is State.PREPARE_COMMIT,
-                partitions=partitions,
-                after_epoch=transaction.bumps_epochs,
-            )
+        most = PARTITIONS_PER_MESSAGE_MAX
+        return [
+            (leader, self._order(transaction, partitions[begin : begin + most], coordinator_epoch))
             for leader, partitions in by_leader.items()
-        }
+            for begin in range(0, len(partitions), most)
+        ]
+
+    def _order(self, transaction: Transaction, partitions: list[TopicPartition], coordinator_epoch: int) -> MarkerOrder:
+        return MarkerOrder(
+            producer_id=transaction.producer_id,
+            epoch=transaction.epoch,
+            coordinator_epoch=coordinator_epoch,
+            commit=transaction.state is State.PREPARE_COMMIT,
+            partitions=partitions,
+            after_epoch=transaction.bumps_epochs,
+        )
 
     def close(self) -> None:
         for outbox in self._outboxes.values():

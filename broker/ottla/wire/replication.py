@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeVar
 from ottla.ports import Buffer
 
 __all__ = [
+    "ITEMS_MAX",
     "STREAM_SLOT",
     "VERSION_MAX",
     "VERSION_MIN",
@@ -46,6 +47,7 @@ __all__ = [
 VERSION_MIN, VERSION_MAX = 1, 1
 STREAM_SLOT = 0
 TEXT_BYTES_MAX = 1000
+ITEMS_MAX = 10_000  # of a frame: read and worked off in one go, in some 50 ms
 
 HEAD = Struct(">BI")  # kind, number of items
 HELLO = Struct(">Bhhiq")
@@ -234,9 +236,15 @@ def decode(frame: bytes) -> Frame:
 
 
 def _read_items(frame: bytes, layout: Struct, at: int, count: int) -> Iterator[tuple[int, ...]]:
+    _check_count(count)
     if len(frame) - at != count * layout.size:
         raise BadFrame(f"{count} items of {layout.size} bytes are not in {len(frame) - at} bytes")
     return layout.iter_unpack(memoryview(frame)[at:])
+
+
+def _check_count(count: int) -> None:
+    if count > ITEMS_MAX:
+        raise BadFrame(f"{count} items in a frame; at most {ITEMS_MAX} are sent in one")
 
 
 def _read_hello(frame: bytes) -> Hello:
@@ -270,6 +278,7 @@ def _read_watermarks(frame: bytes) -> Watermarks:
 
 def _read_data(frame: bytes) -> Data:
     _, count = HEAD.unpack_from(frame)
+    _check_count(count)
     at = HEAD.size + count * ENTRY.size
     if len(frame) < at:
         raise BadFrame(f"{count} entries are not in {len(frame)} bytes")

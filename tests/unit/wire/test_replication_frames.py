@@ -83,3 +83,19 @@ def test_a_frame_cut_short_is_never_read_as_if_it_were_whole(frame, missing):
 )
 def test_the_highest_common_version_is_spoken(low, high, common):
     assert frames.common_version(frames.Hello("", 0, 0, low, high)) == common
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda count: frames.Follows([frames.Follow(1, bytes(16), 0, 0, 0, -1, 0)] * count),
+        lambda count: frames.Unfollow([1] * count),
+        lambda count: frames.Ack(0, [frames.Acked(1, 0, 0)] * count),
+        lambda count: frames.Watermarks([frames.Watermark(1, 0, 0)] * count),
+        lambda count: frames.Data([frames.Entry(1, 0, 0, 0, 0, 0)] * count, []),
+    ],
+)
+def test_a_frame_with_too_many_items_is_refused(make):
+    decode(encode(make(frames.ITEMS_MAX)))
+    with pytest.raises(BadFrame, match="at most"):
+        decode(encode(make(frames.ITEMS_MAX + 1)))

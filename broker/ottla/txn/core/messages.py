@@ -6,8 +6,18 @@ import msgspec
 
 from ottla.txn.core.transaction import TopicPartition
 
-__all__ = ["ADD_PARTITIONS", "WRITE_MARKERS", "Codes", "MarkerOrder", "Membership", "Orders", "Partitions"]
+__all__ = [
+    "ADD_PARTITIONS",
+    "PARTITIONS_PER_MESSAGE_MAX",
+    "WRITE_MARKERS",
+    "Codes",
+    "MarkerOrder",
+    "Membership",
+    "Orders",
+    "Partitions",
+]
 
+PARTITIONS_PER_MESSAGE_MAX = 10_000  # that markers are ordered for
 WRITE_MARKERS, ADD_PARTITIONS = "WriteMarkers", "AddPartitions"
 Partitions = Sequence[TopicPartition]
 
