@@ -82,6 +82,8 @@ class Services:
     """Held by the one whose large request waits for the controller."""
     long_appends: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the one that produces very many batches at once."""
+    lookups: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the one that searches a log by time: that may take long, and logs need threads to flush."""
 
     @property
     def image(self) -> "Image":

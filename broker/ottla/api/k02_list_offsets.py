@@ -4,6 +4,7 @@ v2 isolation level · v4 leader epochs (KIP-320) · v6 flexible · v7 max timest
 (KIP-405) · v9 latest tiered (KIP-1005) · v10 timeout (KIP-1075).
 """
 
+import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from ottla.api.requests import ListOffsetsPartition, ListOffsetsRequest, ListOff
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
 from ottla.storage.log.log import TimestampOffset
+from ottla.system import finished
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 READ_COMMITTED = 1
@@ -33,11 +35,12 @@ class Asked(NamedTuple):
 @api(key=2, versions=(1, 10), elements_max=None)
 async def list_offsets(request: ListOffsetsRequest, call: Call) -> Answer:
     topics, twice = _each_once(request.topics)
+    own_lookups = asyncio.Lock()
 
     async def answer(topic: str, part: ListOffsetsPartition) -> dict[str, int]:
         if (topic, part.partition_index) in twice:
             return _refused(part, Code.invalid_request)
-        return await _answer(topic, part, request, call)
+        return await _answer(topic, part, request, call, own_lookups)
 
     return call.reply(topics=await at_once(topics, answer, call))
 
@@ -58,12 +61,14 @@ def _refused(part: ListOffsetsPartition, code: Code) -> dict[str, int]:
     return {"partition_index": part.partition_index, "error_code": code, "timestamp": -1, "offset": -1}
 
 
-async def _answer(topic: str, part: ListOffsetsPartition, request: ListOffsetsRequest, call: Call) -> dict[str, int]:
+async def _answer(
+    topic: str, part: ListOffsetsPartition, request: ListOffsetsRequest, call: Call, own_lookups: asyncio.Lock
+) -> dict[str, int]:
     try:
         _check_timestamp(part.timestamp, call.version)
         partition = call.node.replicas.require(topic, part.partition_index)
         partition.require_leader(part.current_leader_epoch)
-        found = await _search(partition, part.timestamp, request, call)
+        found = await _search(partition, part.timestamp, request, call, own_lookups)
     except KafkaError as error:
         is_new_to_it = error.code is Code.offset_not_available and call.version < NOT_AVAILABLE_SINCE
         return _refused(part, Code.leader_not_available if is_new_to_it else error.code)
@@ -82,7 +87,9 @@ def _check_timestamp(timestamp: int, version: int) -> None:
         raise KafkaError(Code.unsupported_version, f"{timestamp} is no timestamp that ListOffsets v{version} knows")
 
 
-async def _search(partition: Partition, timestamp: int, request: ListOffsetsRequest, call: Call) -> TimestampOffset:
+async def _search(
+    partition: Partition, timestamp: int, request: ListOffsetsRequest, call: Call, own_lookups: asyncio.Lock
+) -> TimestampOffset:
     log = partition.log
     end = _readable_end(partition, request)
     if timestamp == LATEST:
@@ -92,10 +99,14 @@ async def _search(partition: Partition, timestamp: int, request: ListOffsetsRequ
         return TimestampOffset(log.start_offset, -1, log.epochs.epoch_for_offset(log.start_offset))
     if timestamp == LATEST_TIERED:
         return UNKNOWN
-    if timestamp == MAX_TIMESTAMP:
-        found = await call.node.system.threads.run(log.max_timestamp)
-    else:
-        found = await call.node.system.threads.run(log.offset_for_timestamp, timestamp)
+    # One at a time over all connections. Of each request one waits for that: those of others come between its own.
+    # A client that goes does not let the next one begin before the thread is free.
+    async with own_lookups, call.node.lookups:
+        run = call.node.system.threads.run
+        if timestamp == MAX_TIMESTAMP:
+            found = await finished(run(log.max_timestamp))
+        else:
+            found = await finished(run(log.offset_for_timestamp, timestamp))
     if found is not None and found.offset < end:
         return found
     _require_settled(partition, request)

@@ -17,6 +17,7 @@ from ottla.group.committing import Commit, Entries, check_commit
 from ottla.group.consumer.group import ConsumerGroup
 from ottla.group.consumer.heartbeat import Heartbeat, HeartbeatAnswer
 from ottla.group.consumer.heartbeat import check as check_heartbeat
+from ottla.group.consumer.member import subscribed_bytes
 from ottla.group.loading import GroupLoading
 from ottla.group.member_memory import MemberMemory
 from ottla.group.offsets.committed import Found
@@ -131,12 +132,17 @@ class GroupCoordinator(Coordinator[Shard]):
         group_id = request.group_id
         shard = self.shard_of(group_id)
         check_heartbeat(request, shard.consumer_rules.terms(group_id))
+        size = 0
+        if request.topics is not None or request.regex is not None:
+            size = subscribed_bytes(request.topics, request.regex, request.client_id)
+            self.memory.take(size)
         known = shard.groups.get(group_id)
         expressions = list(known.log.regexes) if isinstance(known, ConsumerGroup) else []
         if request.regex:
             expressions.append(request.regex)
         if expressions:
-            await self.regexes.resolve(expressions)
+            with self.memory.waiting(size):
+                await self.regexes.resolve(expressions)
             shard = self.shard_of(group_id)
         answer: asyncio.Future[HeartbeatAnswer | Code] = asyncio.get_running_loop().create_future()
         group = shard.consumer_heartbeat(request, answer)
@@ -148,6 +154,8 @@ class GroupCoordinator(Coordinator[Shard]):
         """KIP-932. As consumer groups; then the states of partitions that members lack are begun."""
         check_share_heartbeat(request)
         shard = self.shard_of(request.group_id)
+        if request.topics is not None:
+            self.memory.take(subscribed_bytes(request.topics, request.client_id))
         answer: asyncio.Future[ShareHeartbeatAnswer | Code] = asyncio.get_running_loop().create_future()
         group = shard.share_heartbeat(request, answer)
         answered = _accepted(await answer)

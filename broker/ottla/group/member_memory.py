@@ -1,14 +1,16 @@
-"""What members of classic groups keep at this broker: their protocols with metadata, and assignments. Bounded.
+"""What members keep at this broker: subscriptions, or protocols with metadata and assignments. Bounded.
 
 A member's bytes stay as long as its session, whether or not its connection does.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import ClassicGroup
 from ottla.group.contract.group import Group
+from ottla.group.heartbeats.group import HeartbeatGroup
 from ottla.ports import Clock
 
 __all__ = ["MemberMemory"]
@@ -29,6 +31,7 @@ class MemberMemory:
         self._groups = groups
         self._clock = clock
         self._counted_at = float("-inf")
+        self._waiting_bytes = 0
         self.used_bytes = 0
 
     def take(self, size: int) -> None:
@@ -45,10 +48,24 @@ class MemberMemory:
             raise KafkaError(Code.coordinator_not_available, "members keep too many bytes at this broker")
         self.used_bytes += size
 
+    @contextmanager
+    def waiting(self, size: int) -> Iterator[None]:
+        """A request of so many bytes, taken before, has not reached its group yet."""
+        self._waiting_bytes += size
+        try:
+            yield
+        finally:
+            self._waiting_bytes -= size
+
     def _count(self) -> None:
         now = self._clock.monotonic()
         if now - self._counted_at < COUNT_SECONDS_MIN:
             return
         self._counted_at = now
-        groups = (group for group in self._groups() if isinstance(group, ClassicGroup))
-        self.used_bytes = sum(member.kept_bytes for group in groups for member in group.members.values())
+        self.used_bytes = self._waiting_bytes + sum(map(_kept_bytes, self._groups()))
+
+
+def _kept_bytes(group: Group) -> int:
+    if isinstance(group, HeartbeatGroup):
+        return group.kept_bytes
+    return sum(member.kept_bytes for member in group.members.values()) if isinstance(group, ClassicGroup) else 0

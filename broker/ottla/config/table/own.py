@@ -30,8 +30,8 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Bytes of one request: a connection that begins a larger one is closed. Produce may have"
                " socket.request.max.bytes, requests that list much and members' own at least 8 or 16 MiB."),
     broker("ottla.group.members.bytes.max", INT, 64 * MIB, MEDIUM, valid=at_least(MIB),
-           doc="Memory for what members of classic groups keep at this broker: metadata of their protocols and"
-               " assignments. Beyond it JoinGroup and SyncGroup are answered with COORDINATOR_NOT_AVAILABLE."),
+           doc="Memory for what members of groups keep at this broker: subscriptions, metadata of protocols and"
+               " assignments. Beyond it they are answered with COORDINATOR_NOT_AVAILABLE."),
     broker("ottla.open.files.max", INT, 10_000, MEDIUM, valid=at_least(16), unit="files",
            doc="Segment files kept open at one time, least recently used first to close."),
 )

@@ -8,7 +8,7 @@ A member is what two records of the offsets topic say: what it subscribes to, an
     UNREVOKED ── it says that it gave them up ─▶ UNRELEASED (target epoch) ── freed, at its next heartbeat ─▶ STABLE
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from enum import IntEnum
 
 import msgspec
@@ -24,6 +24,7 @@ __all__ = [
     "Position",
     "Subscription",
     "reconciled",
+    "subscribed_bytes",
 ]
 
 Partition = tuple[bytes, int]
@@ -50,6 +51,15 @@ class ClassicMember(msgspec.Struct, frozen=True):
     protocols: tuple[tuple[str, bytes], ...]
 
 
+NAME_OVERHEAD_BYTES = 64  # of a text and its place in a set
+
+
+def subscribed_bytes(topics: Iterable[str] | None, *texts: str | None) -> int:
+    """About the memory that names and other texts of a subscription take."""
+    names = list(topics or ())
+    return sum(map(len, names)) + len(names) * NAME_OVERHEAD_BYTES + sum(len(text) for text in texts if text)
+
+
 class Subscription(msgspec.Struct, frozen=True):
     """`regex` empty or None: none. `classic` is there only while the member uses the classic protocol."""
 
@@ -62,6 +72,12 @@ class Subscription(msgspec.Struct, frozen=True):
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
     classic: ClassicMember | None = None
+
+    @property
+    def kept_bytes(self) -> int:
+        own = self.classic.protocols if self.classic is not None else ()
+        texts = (self.instance_id, self.rack_id, self.client_id, self.client_host, self.regex)
+        return subscribed_bytes(self.topics, *texts) + sum(len(name) + len(metadata) for name, metadata in own)
 
 
 class Position(msgspec.Struct, frozen=True):

@@ -110,6 +110,11 @@ class HeartbeatGroup(ABC, Generic[State]):
         return not self.log.members
 
     @property
+    def kept_bytes(self) -> int:
+        """Of what members have sent."""
+        return sum(member.subscription.kept_bytes for member in self.log.members.values())
+
+    @property
     def may_expire(self) -> bool:
         return True
 

@@ -1,10 +1,11 @@
 """Finding offsets by timestamp. The only reads that open batches. Blocking; in threads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ottla.storage.log.segment import Segment
-from ottla.wire.records import iterate
+from ottla.wire.batch import Batch
+from ottla.wire.records import LOG_APPEND_TIME, payload, spans
 
 __all__ = ["TimestampOffset", "max_timestamp", "offset_for_timestamp"]
 
@@ -31,9 +32,9 @@ def _first_at_or_after(segment: Segment, timestamp: int, start: int) -> Timestam
         return None
     for _, batch in segment.batches(found[1], whole=True):
         if batch.max_timestamp >= timestamp:
-            for record in iterate(batch):
-                if record.timestamp >= timestamp and record.offset >= start:
-                    return TimestampOffset(record.offset, record.timestamp, batch.leader_epoch)
+            for found_offset, found_time in _times(batch):
+                if found_time >= timestamp and found_offset >= start:
+                    return TimestampOffset(found_offset, found_time, batch.leader_epoch)
     return None
 
 
@@ -44,7 +45,14 @@ def max_timestamp(segments: Sequence[Segment]) -> TimestampOffset | None:
     if found is None:
         return None
     _, batch = next(segment.batches(found[1], whole=True))
-    for record in iterate(batch):
-        if record.timestamp == largest:
-            return TimestampOffset(record.offset, largest, batch.leader_epoch)
+    for found_offset, found_time in _times(batch):
+        if found_time == largest:
+            return TimestampOffset(found_offset, largest, batch.leader_epoch)
     return None
+
+
+def _times(batch: Batch) -> Iterator[tuple[int, int]]:
+    """Offsets and timestamps. Keys, values and headers are passed over: a batch may have very many records."""
+    append_time = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
+    for span in spans(payload(batch), batch.count):
+        yield batch.base_offset + span[3], batch.base_timestamp + span[2] if append_time is None else append_time
