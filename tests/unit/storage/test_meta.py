@@ -117,5 +117,5 @@ def test_partition_metadata(tmp_path: Path) -> None:
 )
 def test_malformed_partition_metadata_fails_the_disk(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "partition.metadata").write_bytes(data)
-    with pytest.raises(OSError, match="partition.metadata is malformed; restore it"):
+    with pytest.raises(OSError, match=r"partition\.metadata is malformed; restore it"):
         meta.read_topic_id(DISK, str(tmp_path))
