@@ -80,6 +80,7 @@ class Disk(Protocol):
         """Write a whole file atomically and durably: temporary file, sync, rename, sync of the folder."""
 
     def exists(self, path: str) -> bool: ...
+    def is_folder(self, path: str) -> bool: ...
     def names(self, folder: str) -> list[str]:
         """Sorted names in a folder."""
 

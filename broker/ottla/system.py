@@ -155,6 +155,9 @@ class RealDisk:
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(path)
+
     def names(self, folder: str) -> list[str]:
         return sorted(os.listdir(folder))
 

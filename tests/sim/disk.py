@@ -179,6 +179,9 @@ class SimDisk:
         path = path.rstrip("/")
         return path in self._platter.files or path in self._platter.folders
 
+    def is_folder(self, path: str) -> bool:
+        return path.rstrip("/") in self._platter.folders
+
     def names(self, folder: str) -> list[str]:
         folder = folder.rstrip("/")
         if folder not in self._platter.folders:

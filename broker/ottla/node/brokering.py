@@ -86,7 +86,7 @@ class BrokerPart:
         )
         await directories.open_all(settings.log, topic_ids(feed.image))
         image = feed.image  # nothing may wait between here and `subscribe`: a change would be missed
-        directories.reconcile(topic_ids(image))
+        directories.reconcile(topic_ids(image), replicas_of(image, self._config.node_id))
         self._replicas.start(image)
         feed.subscribe(self._replicas.image_moved)
         await self._replicas.create_missing()
@@ -216,3 +216,8 @@ def _allowances(around: Surroundings) -> Allowances:
 
 def topic_ids(image: Image) -> dict[TopicPartition, uuid.UUID]:
     return {(topic.name, each.index): topic.id for topic in image.topics.values() for each in topic.partitions}
+
+
+def replicas_of(image: Image, node_id: int) -> set[TopicPartition]:
+    topics = image.topics.values()
+    return {(topic.name, each.index) for topic in topics for each in topic.partitions if node_id in each.replicas}

@@ -249,7 +249,7 @@ def test_foreign_folders_are_set_aside_never_served(tmp_path: Path) -> None:
             fill(await logs.create(name, 0, topic_id, LogSettings()), 0 if name == "empty" else 1)
         await logs.close({})
         for name in ("torn", "empty"):
-            (tmp_path / f"{name}-0" / "partition.metadata").write_bytes(b"")
+            (tmp_path / f"{name}-0" / "partition.metadata").unlink()
         logs = await Broker([tmp_path]).open()
         aside = logs.reconcile({("kept", 0): A, ("reborn", 0): B, ("torn", 0): B, ("empty", 0): B})
         assert sorted(aside) == [("deleted", 0), ("reborn", 0), ("torn", 0)]
@@ -262,6 +262,64 @@ def test_foreign_folders_are_set_aside_never_served(tmp_path: Path) -> None:
         assert sorted((await Broker([tmp_path]).open()).logs) == [("empty", 0), ("kept", 0), ("reborn", 0)]
 
     asyncio.run(scenario())
+
+
+def test_a_log_without_its_file_stays_where_this_broker_is_a_replica(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        logs = await Broker([tmp_path]).open()
+        fill(await logs.create("t", 0, A, LogSettings()), 2)
+        await logs.close({})
+        (tmp_path / "t-0" / "partition.metadata").unlink()
+        logs = await Broker([tmp_path]).open()
+        assert logs.reconcile({("t", 0): A}, {("t", 0)}) == []
+        assert logs.logs[("t", 0)].end_offset == 6
+        await logs.close({})
+        assert (await Broker([tmp_path]).open()).topic_ids[("t", 0)] == A
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\x00"])
+def test_a_log_whose_file_is_malformed_takes_its_directory_offline(tmp_path: Path, data: bytes) -> None:
+    """Its records are neither set aside nor is an empty log served for them."""
+
+    async def scenario() -> None:
+        paths = [tmp_path / "one", tmp_path / "two"]
+        logs = await Broker(paths).open()
+        log = await logs.create("t", 0, A, LogSettings())
+        folder = Path(log.folder)
+        fill(log, 2)
+        await logs.close({})
+        (folder / "partition.metadata").write_bytes(data)
+        again = await Broker(paths).open()
+        assert again.reconcile({("t", 0): A}, {("t", 0)}) == []
+        assert [one.path for one in again.online] == [str(path) for path in paths if path != folder.parent]
+        assert [name for path in paths for name in names(path) if "t-0" in name] == ["t-0"]
+        error = next(one.error for one in again.directories if one.error is not None)
+        assert "partition.metadata is malformed; restore it" in str(error)
+
+    asyncio.run(scenario())
+
+
+def test_names_that_are_not_what_they_must_be_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        logs = await Broker([tmp_path]).open()
+        log = await logs.create("t", 0, A, LogSettings())
+        fill(log, 2)
+        (tmp_path / "core-4711").write_text("x")
+        (tmp_path / "notes-delete").write_text("x")
+        for name in ("00000000000000000500.log", "00000000000000000003.index"):
+            (Path(log.folder) / name).mkdir()
+        await logs.close({})
+        again = await Broker([tmp_path]).open()
+        assert list(again.logs) == [("t", 0)]
+        assert again.logs[("t", 0)].end_offset == 6
+        await again.purge(1 << 60)
+        assert len(again.online) == 1
+
+    asyncio.run(scenario())
+    skipped = [record.getMessage() for record in caplog.records if "is skipped" in record.getMessage()]
+    assert len(skipped) == 4
 
 
 def test_a_failed_directory_takes_only_its_own_logs(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What a log has made durable when a checkpoint or a clean stop says so, and what it does where that was not kept."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 from ottla.system import RealDisk
@@ -129,3 +131,35 @@ def test_a_log_that_was_never_cut_rolls_without_waiting_for_the_disk(tmp_path):
     log = open_log(tmp_path, system=system_at(disk=disk), segment_bytes=3 * SIZE)
     fill(log, 12)
     assert disk.synced == []
+
+
+class PausedAtTheCheck(int):
+    """A count of cuts: who compares it lets the other thread go on, for a while."""
+
+    def __new__(cls):
+        made = super().__new__(cls, 0)
+        made.checked, made.cut = Event(), Event()
+        return made
+
+    def __eq__(self, other):
+        same = int(self) == int(other)
+        self.checked.set()
+        self.cut.wait(0.2)
+        return same
+
+    __hash__ = int.__hash__
+
+
+def test_a_flush_claims_before_a_cut_or_not_at_all(tmp_path):
+    """Never between: the cut would find the old claim, and the log would end below what is called durable."""
+    log = open_log(tmp_path)
+    fill(log, 4)
+    cuts = log._durability.cuts = PausedAtTheCheck()
+    with ThreadPoolExecutor(1) as pool:
+        flushed = pool.submit(log.flush)
+        assert cuts.checked.wait(10)
+        log.truncate_to(3)
+        cuts.cut.set()
+        flushed.result()
+    assert log.end_offset == 3
+    assert log.flushed_offset <= log.end_offset

@@ -347,3 +347,44 @@ def test_producers_that_were_cut_off_do_not_come_back_with_a_snapshot(tmp_path):
     fill(log, 3, epoch=1)
     log.truncate_to(12)
     assert 5 not in log.producers.by_id
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (
+            lambda data, size: data[: 2 * size + 70] + b"?" + data[2 * size + 71 :],
+            "checksum of the batch there is wrong",
+        ),
+        (lambda data, size: data[: 2 * size + 70], "no whole batch stands there"),
+        (lambda data, size: data[: 2 * size] + data[:size], "does not go on from the one before"),
+    ],
+)
+def test_what_is_cut_off_is_reported(tmp_path, caplog, damage, why):
+    log = open_log(tmp_path)
+    fill(log, 5)
+    crash(log)
+    path = tmp_path / "orders-0" / f"{0:020d}.log"
+    data = path.read_bytes()
+    path.write_bytes(damage(data, len(data) // 5))
+    lost = path.stat().st_size - 2 * len(data) // 5
+    again = open_log(tmp_path, clean=False)
+    assert again.end_offset == 6
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "orders-0: cut at offset 6" in line
+    assert why in line
+    assert f"{lost} bytes are gone" in line
+    assert ("up to offset 15" in line) == ("checksum" in why)
+
+
+def test_segments_behind_a_damage_are_reported(tmp_path, caplog):
+    size = make_batch(3).size
+    log = open_log(tmp_path, segment_bytes=2 * size)
+    fill(log, 6)
+    crash(log)
+    path = tmp_path / "orders-0" / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert open_log(tmp_path, clean=False, segment_bytes=2 * size).end_offset == 3
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert "2 segments from offset 6 on are set aside" in lines[1]

@@ -116,6 +116,7 @@ def test_partition_metadata(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"version: 1\ntopic_id: zBuPNQ3VRjKcUA3nYIi_Gg", b"version: 0\ntopic_id: x", b"\xff"]
 )
-def test_torn_partition_metadata_is_no_id(tmp_path: Path, data: bytes) -> None:
+def test_malformed_partition_metadata_fails_the_disk(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "partition.metadata").write_bytes(data)
-    assert meta.read_topic_id(DISK, str(tmp_path)) is None
+    with pytest.raises(OSError, match=r"partition\.metadata is malformed; restore it"):
+        meta.read_topic_id(DISK, str(tmp_path))

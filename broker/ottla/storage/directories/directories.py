@@ -8,11 +8,12 @@ import contextlib
 import errno
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from ottla.errors import Code, KafkaError, Refusal
+from ottla.ids import uuid_text
 from ottla.storage.core.folder_names import DELETE, STRAY, TopicPartition, folder_name, marked
 from ottla.storage.core.removals import Removals
 from ottla.storage.core.settings import LogSettings
@@ -116,7 +117,7 @@ class LogDirectories:
                 self._set_aside_rival(opened)
                 return
             with self.containing(self.directory_of(rival)):
-                self._set_aside(key, rival)
+                self._set_aside(key, rival, "another log dir holds the log of the present topic of that name")
         self.logs[key] = opened.log
         self.topic_ids[key] = opened.topic_id
         if opened.high_watermark is not None:
@@ -130,24 +131,33 @@ class LogDirectories:
         with self.containing(one):
             path = f"{one.path}/{marked(*opened.key, self.system.new_uuid(), STRAY)}"
             log.close(clean=False)
-            _warn(log, path)
+            _warn(log, path, "another log dir holds the log of the present topic of that name")
             log.move_to(path)
             one.remove(opened.key)
 
-    def _set_aside(self, key: TopicPartition, log: Log) -> None:
-        _warn(log, self._move_away(key, log, STRAY))
+    def _set_aside(self, key: TopicPartition, log: Log, why: str) -> None:
+        _warn(log, self._move_away(key, log, STRAY), why)
 
-    def reconcile(self, expected: Mapping[TopicPartition, uuid.UUID]) -> list[TopicPartition]:
-        """Set aside every log that is not of the topic that is expected there; the ones set aside. Blocking."""
+    def reconcile(
+        self, expected: Mapping[TopicPartition, uuid.UUID], replicas: Container[TopicPartition] = ()
+    ) -> list[TopicPartition]:
+        """Set aside every log that is not of the topic that is expected there; the ones set aside. Blocking.
+
+        `replicas` are those that this broker has.
+        """
         aside: list[TopicPartition] = []
         for key, log in list(self.logs.items()):
             with self.containing(self.directory_of(log)):
-                # Without its file a folder may be of an older topic of that name: only an empty one is taken over.
-                if self.topic_ids.get(key) is None and key in expected and log.end_offset == 0:
+                # Without its file a folder is taken for the present topic's, as in Kafka: it is made after its file, so
+                # that somebody removed that. An empty log in its place would lose what was acknowledged.
+                has_no_file = self.topic_ids.get(key) is None and key in expected
+                if has_no_file and (log.end_offset == 0 or key in replicas):
+                    if log.end_offset:
+                        logger.warning("%s had no %s: it is written anew", log.folder, meta.PARTITION_META)
                     meta.write_topic_id(self.disk, log.folder, expected[key])
                     self.topic_ids[key] = expected[key]
                 elif self.topic_ids.get(key) != expected.get(key) or key not in expected:
-                    self._set_aside(key, log)
+                    self._set_aside(key, log, _mismatch(self.topic_ids.get(key), expected.get(key)))
                     aside.append(key)
         return aside
 
@@ -305,5 +315,15 @@ class LogDirectories:
         return DirectoryFacts(path=one.path, error=one.error, total_bytes=total, usable_bytes=usable, sizes=sizes)
 
 
-def _warn(log: Log, path: str) -> None:
-    logger.warning("%s is not of a topic that this fleet has: set aside as %s", log.topic_partition, path)
+def _mismatch(found: uuid.UUID | None, expected: uuid.UUID | None) -> str:
+    if expected is None:
+        return "this fleet has no such partition"
+    if found is None:
+        return f"it has no {meta.PARTITION_META}, and this broker is no replica of the partition"
+    return (
+        f"it is of a topic with the id {uuid_text(found)}, and the present one of that name has {uuid_text(expected)}"
+    )
+
+
+def _warn(log: Log, path: str, why: str) -> None:
+    logger.warning("%s is set aside as %s: %s", log.topic_partition, path, why)

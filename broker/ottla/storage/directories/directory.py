@@ -127,7 +127,10 @@ class LogDirectory:
         partitions: list[TopicPartition] = []
         deleted: list[str] = []
         for name in disk.names(path):
-            if name.endswith(DELETE):
+            is_ours = name.endswith(DELETE) or (parse_folder(name) is not None and not name.endswith(STRAY))
+            if is_ours and not disk.is_folder(f"{path}/{name}"):
+                logger.warning("%s/%s is skipped: it is named like a partition's folder, and is none", path, name)
+            elif name.endswith(DELETE):
                 deleted.append(f"{path}/{name}")
             elif not name.endswith(STRAY) and name != meta.KAFKA_METADATA_FOLDER and (parsed := parse_folder(name)):
                 partitions.append(parsed)
@@ -258,7 +261,8 @@ def _why(error: OSError) -> str:
 def _refuse_data_of_nobody(system: System, path: str) -> None:
     """Formatted again, a directory that lost its `meta.properties` would be of another cluster than its data."""
     names = system.disk.names(path)
-    partitions = sum(parse_folder(name) is not None for name in names)
+    disk = system.disk
+    partitions = sum(parse_folder(name) is not None and disk.is_folder(f"{path}/{name}") for name in names)
     if partitions or meta.METADATA_FOLDER in names:
         held = f"{partitions} partitions" if partitions else f"the metadata log ({meta.METADATA_FOLDER})"
         raise Refusal(

@@ -3,6 +3,7 @@
 A directory that belongs to somebody else is refused with a sentence and never written to.
 """
 
+import errno
 import re
 import uuid
 from dataclasses import dataclass
@@ -109,16 +110,27 @@ def lock(disk: Disk, folder: str) -> Lock:
 
 
 def read_topic_id(disk: Disk, folder: str) -> uuid.UUID | None:
-    """The topic that a partition's folder belongs to; None when the file is missing or is not one."""
+    """The topic that a partition's folder belongs to; None when the file is missing.
+
+    OSError when it is malformed: it is written whole and atomically, so that the disk has lost something. Nothing may
+    take the place of the log there, and the log dir fails, as in Kafka.
+    """
+    path = f"{folder}/{PARTITION_META}"
     try:
-        lines = disk.read_file(f"{folder}/{PARTITION_META}").decode("utf-8", "replace").splitlines()
+        lines = disk.read_file(path).decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return None
     values = dict(line.partition(":")[::2] for line in lines)
     try:
-        return uuid_from_text(values["topic_id"].strip()) if values["version"].strip() == "0" else None
+        if values["version"].strip() != "0":
+            raise ValueError(values["version"])
+        return uuid_from_text(values["topic_id"].strip())
     except (KeyError, ValueError):
-        return None
+        what = (
+            f"{path} is malformed; restore it, or remove it if the log beside it is of the present topic of that name, "
+            "and start the broker again"
+        )
+        raise OSError(errno.EIO, what) from None
 
 
 def write_topic_id(disk: Disk, folder: str, topic_id: uuid.UUID) -> None:

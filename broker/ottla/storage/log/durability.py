@@ -134,6 +134,7 @@ class Durability:
             self._failure = failure
             raise
         # A cut meanwhile: what was synced may have been cut off, and other bytes may stand there already.
+        # Under the lock: a cut between the check and the claim would leave the claim above the log's end.
         with self._claiming:
             if cuts == self.cuts and end > self.flushed_offset:
                 self.flushed_offset = end

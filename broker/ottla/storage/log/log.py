@@ -8,7 +8,7 @@ Who may call what: the event loop alone changes a log (append, roll, truncate, r
 time run `read_cold`, `offset_for_timestamp`, `max_timestamp`, `expired_segments`, a plan to truncate and one `flush`.
 No lock guards this: the tuple of segments is replaced by every change, a segment's `size` moves only after its bytes
 are written, open files are kept by reference until their last user drops them, and a flush that a truncation overtakes
-claims nothing.
+claims nothing (only that claim and the cut exclude each other, for a few assignments).
 
 What renames or removes the files of segments (truncation, retention, compaction) does so in a thread, after or before
 the loop has changed the log. `changing` is held meanwhile, so that there is one such change at a time, and by whoever

@@ -1,5 +1,6 @@
 """Opening a log: leftovers of interrupted work, verification after an unclean stop, producers and epochs. Blocking."""
 
+import logging
 from collections.abc import Sequence
 from itertools import zip_longest
 
@@ -12,12 +13,15 @@ from ottla.storage.log import snapshots
 from ottla.storage.log.durability import Durability
 from ottla.storage.log.epochs import EPOCHS_FILE, LeaderEpochs
 from ottla.storage.log.replay import producers_at, replay, reset_to_snapshot
+from ottla.storage.log.scan import scan
 from ottla.storage.log.segment import Segment
 from ottla.storage.log.segments import new_segment
 from ottla.system import System
-from ottla.wire.batch import Batch
+from ottla.wire.batch import Batch, crc_matches
 
 __all__ = ["Recovery"]
+
+log = logging.getLogger("ottla.storage")
 
 
 class Recovery:
@@ -43,7 +47,7 @@ class Recovery:
         """`cleaned_to`: compaction has been up to there, as its checkpoint says; None when there is no checkpoint."""
         if self._is_new:
             self._disk.make_folder(self.folder)
-        found = self._finish_swaps(self._disk.names(self.folder))
+        found = self._finish_swaps(self._names())
         bases = self._segment_bases(found)
         self._load_epochs()
         verified_from = None if clean else _first_doubted(bases, recovery_point)
@@ -76,6 +80,15 @@ class Recovery:
 
     # files
 
+    def _names(self) -> list[str]:
+        """Of its files. A folder may have a file's name; it is left alone."""
+        found, skipped = self._disk.names(self.folder), []
+        for name in found:
+            if names.offset_of(name) is not None and self._disk.is_folder(f"{self.folder}/{name}"):
+                log.warning("%s/%s is skipped: it is named like a file of the log, and is a folder", self.folder, name)
+                skipped.append(name)
+        return [name for name in found if name not in skipped] if skipped else found
+
     def _finish_swaps(self, found: Sequence[str]) -> Sequence[str]:
         """Drop what was unfinished (.cleaned) or unwanted (.deleted), put a finished .swap in its place; the names
         that are left."""
@@ -95,7 +108,7 @@ class Recovery:
         for name in swaps:
             disk.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(names.SWAP)}")
         disk.sync_folder(folder)
-        return disk.names(folder)
+        return self._names()
 
     def _remove_covered(self, base: int) -> None:
         """Remove the segments that a .swap file replaces: those that begin where its offsets are."""
@@ -144,7 +157,14 @@ class Recovery:
             if not (is_trusted and segment.adopt(next_offset=next_base)) and not self._verify(
                 segment, next_base, may_gap
             ):
-                self._delete(segments[len(sound) + 1 :])
+                later = segments[len(sound) + 1 :]
+                if later:
+                    log.warning(
+                        "%s: %d segments from offset %d on are set aside (.deleted) and removed after "
+                        "file.delete.delay.ms: what stands before them ends at %d",
+                        *(self.topic_partition, len(later), later[0].base_offset, segment.next_offset),
+                    )
+                self._delete(later)
                 return (*sound, segment)
             sound.append(segment)
         return tuple(sound)
@@ -161,7 +181,8 @@ class Recovery:
     def _verify(self, segment: Segment, next_base: int | None, may_gap: bool) -> bool:
         """Rebuild from the data; False when a tail had to be cut off, or is missing."""
         interval = self._settings.index_interval_bytes
-        if segment.rebuild(interval=interval, verify=True, below=next_base, seen=self._note_epoch):
+        if left_over := segment.rebuild(interval=interval, verify=True, below=next_base, seen=self._note_epoch):
+            self._report_cut(segment, left_over)
             segment.opened().file.truncate(segment.size)
             return False
         if next_base is not None:
@@ -169,6 +190,22 @@ class Recovery:
                 return False  # a power loss took its end, at the border of a batch; what follows has a hole before it
             segment.seal_at(next_base)
         return True
+
+    def _report_cut(self, segment: Segment, left_over: int) -> None:
+        """As far as the bytes that are cut off still say what they were."""
+        end, why = segment.next_offset, "no whole batch stands there"
+        file, size = segment.opened().file, segment.size
+        for position, batch in scan(file, start=size, end=size + left_over, whole=True):
+            if position == size:
+                why = "the batch there does not go on from the one before"
+                why = why if crc_matches(batch) else "the checksum of the batch there is wrong"
+            if batch.base_offset < end or batch.last_offset_delta < 0:
+                break
+            end = batch.last_offset + 1
+        log.warning(
+            "%s: cut at offset %d, byte %d of %s: %s; %d bytes are gone, with batches up to offset %d",
+            *(self.topic_partition, segment.next_offset, size, segment.path(names.LOG), why, left_over, end),
+        )
 
     # epochs
 

@@ -110,7 +110,7 @@ def read_newest(disk: Disk, folder: str, *, start: int, end: int) -> tuple[int, 
         if start < offset <= end:
             try:
                 return offset, decode(disk.read_file(path(folder, offset)))
-            except (ValueError, FileNotFoundError):  # torn, or removed meanwhile
+            except (ValueError, FileNotFoundError, IsADirectoryError):  # torn, removed meanwhile, or no file
                 continue
     return None
 
