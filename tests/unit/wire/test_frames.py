@@ -113,3 +113,11 @@ def test_a_claim_is_checked_by_its_api_before_it_is_believed(step: int) -> None:
     assert buffer.begun_bytes == 0
     with pytest.raises(Malformed, match="3 has 5000 bytes"):
         feed(buffer, b"\3", step)
+
+
+@pytest.mark.parametrize(
+    ("begin", "nature"), [(b"PRI *", "HTTP/2 or gRPC"), (b"GET /", "HTTP request"), (b"\x16\x03\x01\x02\x00", "TLS")]
+)
+def test_other_protocols_are_named(begin: bytes, nature: str) -> None:
+    with pytest.raises(Malformed, match=f"beginning of .*{nature}"):
+        feed(FrameBuffer(frame_bytes_max=10_000, buffers=ReceiveBuffers()), begin, 5)
