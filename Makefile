@@ -17,9 +17,9 @@ env: $(VENV)/.ready ## Make .venv with everything for development (.venv/bin/ott
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@$(PYTHON) scripts/environment.py $(VENV)
 
-up: env ## Start three brokers in three racks, feed sample events, run a Spark pipeline over them (Ctrl-C stops all)
+up: env ## Start three brokers in three racks, feed sample events, run a Spark pipeline over them (Ctrl-C stops all; ARGS="--port 19092")
 	@$(BIN)/python -m scripts.java
-	@exec $(BIN)/ottla up --data-dir data
+	@exec $(BIN)/ottla up --data-dir data $(ARGS)
 
 test: env ## Prove what one machine can: checks, unit tests, simulation, real and hostile clients, fleets (12 minutes; ARGS="unit fleet" for chapters)
 	@$(BIN)/python scripts/test_all.py --tier test $(ARGS)

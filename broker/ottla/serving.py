@@ -20,7 +20,7 @@ from ottla.net.health import HealthServer
 from ottla.net.log_lines import BoundedFormatter, limit_lines
 from ottla.node import Node, metering
 from ottla.node.node import DataLoopStuck
-from ottla.system import RealThreads, System, raise_file_limit
+from ottla.system import RealThreads, System, file_limit, files_problem, raise_file_limit
 from ottla.telemetry.lag import LoopLag
 from ottla.telemetry.meters import Meters
 
@@ -46,6 +46,8 @@ def serve(config: BrokerConfig) -> int:
     _tune_malloc()
     sys.setswitchinterval(SWITCH_SECONDS)
     raise_file_limit()
+    if problem := files_problem(file_limit(), logs_wanted=config["ottla.open.files.max"]):
+        log.warning("%s", problem)
     try:
         with asyncio.Runner(loop_factory=ControlLoop) as runner, DataLoop() as data:
             return runner.run(_serve(config, data))

@@ -20,6 +20,7 @@ from random import Random, SystemRandom
 from typing import Protocol, TypeVar
 
 from ottla import rooms
+from ottla.errors import Refusal
 from ottla.ids import uuid_text
 from ottla.ports import Buffer, Clock, Disk
 
@@ -31,6 +32,7 @@ __all__ = [
     "System",
     "Threads",
     "file_limit",
+    "files_problem",
     "finished",
     "raise_file_limit",
 ]
@@ -226,6 +228,7 @@ class System:
 
 
 NO_MORE_FILES = (errno.EMFILE, errno.ENFILE)
+FILES_MIN = 96  # below, a node may not get through its own start
 OTHER_FILES = 64  # of gRPC, worker processes, the metadata log, and files that are open for a moment
 
 
@@ -253,6 +256,24 @@ def raise_file_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def files_problem(limit: int, *, logs_wanted: int) -> str | None:
+    """What to do when fewer files than a quarter of what the logs want are theirs. Raises Refusal when a node cannot
+    even start."""
+    if limit < FILES_MIN:
+        raise Refusal(
+            f"only {limit} files may be open (`ulimit -Hn`): a broker needs at least {FILES_MIN}, and one more for "
+            "every connection and partition in use; raise the limit"
+        )
+    logs = FileShares.of(limit, logs_wanted=logs_wanted).logs
+    if logs * 4 >= logs_wanted:
+        return None
+    return (
+        f"{limit} files may be open (`ulimit -Hn`): {logs} are for logs, where ottla.open.files.max is {logs_wanted}, "
+        f"and the others for connections; raise the limit to {2 * logs_wanted + OTHER_FILES} for many partitions or "
+        "clients"
+    )
 
 
 def give_free_memory_back() -> None:

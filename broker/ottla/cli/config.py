@@ -36,6 +36,8 @@ def list_settings(
     everything: Annotated[bool, typer.Option("--all", help="Also those without effect in Ottla.")] = False,
 ) -> None:
     found = [setting for setting in _table(topic).values() if _matches(setting, words or [])]
+    if not found:
+        raise Refusal(_nothing_found(words or [], topic=topic))
     shown = [setting for setting in found if everything or setting.effect != "none"]
     console = Console(markup=False, highlight=False)
     for setting in shown:
@@ -82,6 +84,13 @@ def _facts(setting: Setting) -> list[tuple[str, str]]:
         ("default comes from", ", ".join(setting.synonyms)),
         ("effect", "none: accepted, and nothing in Ottla uses it" if setting.effect == "none" else ""),
     ]
+
+
+def _nothing_found(words: list[str], *, topic: bool) -> str:
+    others = [setting for setting in _table(not topic).values() if _matches(setting, words)]
+    kind = "broker" if topic else "topic"
+    hint = f"; settings of a {kind} do: {'leave out' if topic else 'add'} --topic" if others else ""
+    return f"no setting has {' and '.join(words)} in its name or text{hint}"
 
 
 def _unknown(name: str, *, topic: bool) -> str:

@@ -11,10 +11,18 @@ if TYPE_CHECKING:
     from ottla.pb import control_pb2 as pb
     from ottla.pb.control_pb2_grpc import ControlStub
 
-__all__ = ["ControlClient"]
+__all__ = ["ControlClient", "NobodyAnswers"]
 
 ANSWER_S_MAX = 3.0
 Reply = TypeVar("Reply")
+
+
+class NobodyAnswers(Refusal):
+    """No node leads; `unreachable` are those that are no gRPC server, or none that can be reached."""
+
+    def __init__(self, reason: str, unreachable: Sequence[str]) -> None:
+        super().__init__(f"no active controller answers ({reason})")
+        self.unreachable = tuple(unreachable)
 
 
 class ControlClient:
@@ -50,7 +58,7 @@ class ControlClient:
 
         from ottla.rpc.leader_search import LEADER_ADDRESS_KEY, NOT_LEADING, LeaderSearch, named_leader
 
-        reason = "no address"
+        reason, unreachable = "no address", []
         search = LeaderSearch(self._addresses)
         for address in search:
             try:
@@ -59,9 +67,11 @@ class ControlClient:
                 reason = f"{address}: {error.details()}"
                 if error.code() not in NOT_LEADING:
                     raise Refusal(reason) from None
+                if error.code() is grpc.StatusCode.UNAVAILABLE:
+                    unreachable.append(address)
                 if leader := named_leader(error.trailing_metadata(), LEADER_ADDRESS_KEY):
                     search.ask_first(leader)
-        raise Refusal(f"no active controller answers ({reason})")
+        raise NobodyAnswers(reason, unreachable)
 
     def _stub(self, address: str) -> "ControlStub":
         import grpc

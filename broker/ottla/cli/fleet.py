@@ -9,12 +9,13 @@ from rich.console import Console
 from rich.live import Live
 
 from ottla.cli.control import ControlClient
+from ottla.cli.fleet_addresses import control_addresses, explained
 from ottla.cli.fleet_plan import (
+    DEFAULT_PORT,
     HOST,
     FleetPlan,
     check_settings,
     keep,
-    kept_control_addresses,
     make_plan,
     refuse_taken_ports,
 )
@@ -43,9 +44,10 @@ UP = """\
 Start brokers as processes of this machine and keep them running until Ctrl-C.
 
 Broker 0 listens on --port, broker 1 on the next one, and so on; their gRPC ports are 100 (control) and 200
-(replication) higher. Each has a folder DIR/broker-ID with its data, its log (ottla.log) and its process id (ottla.pid).
-A broker that dies is started again after a second: try `kill -9 $(cat data/broker-1/ottla.pid)`. Started again with the
-same DIR, the fleet goes on with its data.
+(replication) higher. With --set ottla.health.port=H, their probes and metrics are at H, H+1, and so on. Each has a
+folder DIR/broker-ID with its data, its log (ottla.log) and its process id (ottla.pid). A broker that dies is started
+again after a second: try `kill -9 $(cat data/broker-1/ottla.pid)`. Started again with the same DIR, the fleet goes on
+with its data.
 
 \b
 examples:
@@ -59,11 +61,14 @@ to other brokers too. Waits until that is done; Ctrl-C stops waiting, not moving
 """
 
 TEND_S, REFRESH_S = 0.2, 1.0
-DEFAULT_FOLDER, DEFAULT_PORT = "data", 9092
+DEFAULT_FOLDER = "data"
 commands = typer.Typer(no_args_is_help=True)
 DataDir = Annotated[str, typer.Option(metavar="DIR", help="Where the local fleet lives.")]
 Bootstrap = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT,…", help="gRPC addresses of its nodes; else those of the local fleet.")
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT,…", help="gRPC addresses (ottla.grpc.port) of its nodes; else those of the local fleet."
+    ),
 ]
 
 
@@ -79,16 +84,17 @@ def up(
     plan = make_plan(data_dir, count=count, racks=names, port=port, settings=pairs(settings or []))
     check_settings(plan)
     with alone(plan):
-        refuse_taken_ports(plan)
+        refuse_taken_ports(plan, advice=f"`ottla fleet up --port {plan.other_port}`")
         keep(plan)
         _run(plan, make_console())
 
 
 @commands.command("status", help="Show brokers, leaders, and whether all partitions are in sync.")
 def status(bootstrap: Bootstrap = None, data_dir: DataDir = DEFAULT_FOLDER) -> None:
-    client = _client(bootstrap, data_dir)
-    fleet = client.describe()
-    restartable = {node.id: _verdict(client, node.id) for node in fleet.nodes if "broker" in node.roles}
+    client = ControlClient(control_addresses(bootstrap, data_dir))
+    with explained(bootstrap, data_dir):
+        fleet = client.describe()
+        restartable = {node.id: _verdict(client, node.id) for node in fleet.nodes if "broker" in node.roles}
     make_console().print(render(fleet, restartable=restartable))
 
 
@@ -99,9 +105,10 @@ def drain(
     bootstrap: Bootstrap = None,
     data_dir: DataDir = DEFAULT_FOLDER,
 ) -> None:
-    client, shown = _client(bootstrap, data_dir), ""
+    client, shown = ControlClient(control_addresses(bootstrap, data_dir)), ""
     while True:
-        reply = client.drain(broker, all_replicas=all_replicas)
+        with explained(bootstrap, data_dir):
+            reply = client.drain(broker, all_replicas=all_replicas)
         left = f"{reply.leaders_left} leaders" + (f", {reply.replicas_left} replicas" if all_replicas else "")
         if left != shown:
             print(f"broker {broker}: {left} left", flush=True)
@@ -112,10 +119,6 @@ def drain(
         if reply.stuck and len(reply.stuck) >= reply.leaders_left + (reply.replicas_left if all_replicas else 0):
             raise Refusal("; ".join(f"{one.topic}-{one.partition}: {one.reason}" for one in reply.stuck))
         time.sleep(REFRESH_S)
-
-
-def _client(bootstrap: str | None, data_dir: str) -> ControlClient:
-    return ControlClient(bootstrap.split(",") if bootstrap else kept_control_addresses(data_dir))
 
 
 def _verdict(client: ControlClient, broker: int) -> str:

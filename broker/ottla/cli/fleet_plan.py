@@ -2,11 +2,13 @@
 
 import json
 import os
+import shlex
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.config import BrokerConfig
+from ottla.config.endpoints import PORT_MAX
 from ottla.errors import Refusal
 from ottla.ids import uuid_text
 from ottla.system import System
@@ -15,6 +17,7 @@ __all__ = [
     "BrokerPlan",
     "FleetPlan",
     "check_settings",
+    "how_to_start",
     "keep",
     "kept_control_addresses",
     "make_plan",
@@ -26,6 +29,8 @@ BROKERS_MAX = 100
 GRPC_PORTS_ABOVE, REPLICATION_PORTS_ABOVE = 100, 200  # of the Kafka ports
 REPLICAS_OF_INTERNAL_TOPICS = 3
 PLAN_FILE = "fleet.json"
+HEALTH = "ottla.health.port"
+DEFAULT_PORT = 9092
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,7 @@ class BrokerPlan:
     port: int
     grpc_port: int
     replication_port: int
+    health_port: int | None  # None: no probes, or at a free port
     folder: str
     settings: Mapping[str, str]
 
@@ -63,6 +69,12 @@ class FleetPlan:
     brokers: tuple[BrokerPlan, ...]
 
     @property
+    def other_port(self) -> int:
+        """For the first broker, when something is in the way."""
+        port = self.brokers[0].port
+        return port + 10_000 if port <= 50_000 else port - 10_000
+
+    @property
     def bootstrap(self) -> str:
         return ",".join(f"{HOST}:{broker.port}" for broker in self.brokers)
 
@@ -79,6 +91,7 @@ def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, setti
     grpc_ports = [port + GRPC_PORTS_ABOVE + number for number in range(count)]
     voters = ",".join(f"{number}@{HOST}:{grpc_port}" for number, grpc_port in enumerate(grpc_ports))
     replicas = str(min(count, REPLICAS_OF_INTERNAL_TOPICS))
+    health_port = _port(settings.get(HEALTH))
     brokers = []
     for number in range(count):
         rack = racks[number] if racks else None
@@ -98,6 +111,7 @@ def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, setti
             "share.coordinator.state.topic.min.isr": str(min(count, 2)),
             **({"broker.rack": rack} if rack else {}),
             **settings,
+            **({HEALTH: str(health_port + number)} if health_port else {}),
         }
         place = f"{folder}/broker-{number}"
         brokers.append(
@@ -107,6 +121,7 @@ def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, setti
                 port=port + number,
                 grpc_port=grpc_ports[number],
                 replication_port=port + REPLICATION_PORTS_ABOVE + number,
+                health_port=health_port + number if health_port else None,
                 folder=place,
                 settings=own,
             )
@@ -120,17 +135,34 @@ def check_settings(plan: FleetPlan) -> None:
         BrokerConfig.load(None, broker.settings, broker.data_dir)
 
 
-def refuse_taken_ports(plan: FleetPlan) -> None:
+def refuse_taken_ports(plan: FleetPlan, *, advice: str) -> None:
+    """`advice` is the command that takes other ports."""
+    uses: dict[int, str] = {}
     for broker in plan.brokers:
-        uses = {broker.port: "Kafka clients", broker.grpc_port: "gRPC", broker.replication_port: "replication"}
-        for port, use in uses.items():
-            if _taken(port):
-                raise Refusal(f"port {port} (broker {broker.id}, {use}) is in use; choose others with --port")
+        uses[broker.port] = f"broker {broker.id}, Kafka clients"
+        uses[broker.grpc_port] = f"broker {broker.id}, gRPC"
+        uses[broker.replication_port] = f"broker {broker.id}, replication"
+    for port, use in uses.items():
+        if _taken(port):
+            raise Refusal(f"port {port} ({use}) is in use; choose others: {advice}")
+    for broker in plan.brokers:
+        probes = broker.health_port
+        if probes is not None and (probes in uses or _taken(probes)):
+            by = f" by {uses[probes]}" if probes in uses else ""
+            raise Refusal(
+                f"port {probes} (broker {broker.id}, probes) is in use{by}; "
+                f"the brokers take {len(plan.brokers)} ports from {HEALTH} on: choose another"
+            )
 
 
 def keep(plan: FleetPlan) -> None:
     """Write down what was started, for the next start and for `ottla fleet status`."""
-    kept = {"cluster_id": plan.cluster_id, "brokers": len(plan.brokers), "control": plan.control_addresses}
+    kept = {
+        "cluster_id": plan.cluster_id,
+        "brokers": len(plan.brokers),
+        "control": plan.control_addresses,
+        "racks": [broker.rack for broker in plan.brokers if broker.rack],
+    }
     System().disk.replace_file(f"{plan.folder}/{PLAN_FILE}", json.dumps(kept, indent=1).encode() + b"\n")
 
 
@@ -138,9 +170,25 @@ def kept_control_addresses(folder: str) -> list[str]:
     kept = _kept(os.path.abspath(folder))
     if kept is None:
         raise Refusal(
-            f"no fleet was started in {folder} ({PLAN_FILE} is missing); name one of its nodes by --bootstrap"
+            f"no fleet was started in {folder} ({PLAN_FILE} is missing). Start one with `ottla fleet up`, or name a "
+            "node's gRPC port by --bootstrap HOST:PORT; one broker alone opens none unless started as "
+            "`ottla serve --set ottla.grpc.port=9094`"
         )
     return list(map(str, kept["control"]))  # type: ignore[call-overload]
+
+
+def how_to_start(folder: str) -> str:
+    """The command that starts the fleet of a folder again."""
+    kept = _kept(os.path.abspath(folder))
+    assert kept is not None
+    first, racks = int(kept_control_addresses(folder)[0].rpartition(":")[2]) - GRPC_PORTS_ABOVE, str(kept["racks"])
+    return " ".join(
+        [
+            f"ottla fleet up -n {kept['brokers']} --data-dir {shlex.quote(folder)}",
+            *([f"--racks {shlex.quote(racks)}"] if racks else []),
+            *([f"--port {first}"] if first != DEFAULT_PORT else []),
+        ]
+    )
 
 
 def _kept(folder: str) -> dict[str, object] | None:
@@ -148,7 +196,12 @@ def _kept(folder: str) -> dict[str, object] | None:
     try:
         with open(path, encoding="utf-8") as file:
             kept = json.load(file)
-        return {"cluster_id": str(kept["cluster_id"]), "brokers": int(kept["brokers"]), "control": kept["control"]}
+        return {
+            "cluster_id": str(kept["cluster_id"]),
+            "brokers": int(kept["brokers"]),
+            "control": kept["control"],
+            "racks": ",".join(map(str, kept.get("racks", ()))),
+        }
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -174,8 +227,17 @@ def _refuse_misfits(*, count: int, racks: Sequence[str], port: int) -> None:
         raise Refusal(f"-n {count}: a local fleet has 1 to {BROKERS_MAX} brokers")
     if racks and len(racks) != count:
         raise Refusal(f"--racks names {len(racks)} racks for {count} brokers: one for each, such as a,b,c")
-    if not 1 <= port <= 65_535 - REPLICATION_PORTS_ABOVE - count:
-        raise Refusal(f"--port {port}: there is no room for the ports of {count} brokers from there")
+    highest = PORT_MAX + 1 - REPLICATION_PORTS_ABOVE - count
+    if not 1 <= port <= highest:
+        raise Refusal(
+            f"--port {port}: the first port of {count} brokers is 1 to {highest}, to leave room for the others"
+        )
+
+
+def _port(text: str | None) -> int | None:
+    """None: not given, a free one (0), or no port, which `check_settings` says."""
+    text = (text or "").strip()
+    return int(text) or None if text.isascii() and text.isdecimal() and len(text) < 6 else None
 
 
 def _taken(port: int) -> bool:

@@ -80,7 +80,8 @@ class FleetProcesses:
         _write_pid(broker, process.pid)
         rack = f", rack {broker.rack}" if broker.rack else ""
         again = " again" if self.restarts[broker.id] else ""
-        self._report(f"broker {broker.id} started{again}: port {broker.port}{rack}, pid {process.pid}")
+        probes = f", probes and /metrics on {broker.health_port}" if broker.health_port else ""
+        self._report(f"broker {broker.id} started{again}: port {broker.port}{rack}{probes}, pid {process.pid}")
 
     def _died(self, broker: BrokerPlan, status: int, now: float) -> None:
         del self._running[broker.id]

@@ -5,6 +5,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ottla.config.endpoints import PORT_MAX
 from ottla.errors import Code, Refusal
 from ottla.wire.reader import Malformed, reader_of
 from ottla.wire.schema import request_struct, response_struct
@@ -21,7 +22,8 @@ Place = tuple[str, int]
 class KafkaClient:
     """`bootstrap` is host:port, several with commas; one that answers is enough."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, answer_s_max: float = ANSWER_S_MAX) -> None:
+        self._answer_s_max = answer_s_max
         self._bootstrap = [_place(text) for text in bootstrap.split(",")]
         self._connections: dict[Place, socket.socket] = {}
         self.brokers: dict[int, Place] = {}
@@ -59,7 +61,7 @@ class KafkaClient:
         try:
             connection = self._connections.get(place)
             if connection is None:
-                connection = self._connections[place] = socket.create_connection(place, ANSWER_S_MAX)
+                connection = self._connections[place] = socket.create_connection(place, self._answer_s_max)
             connection.sendall(_request(api, fields))
             return _response(api, _frame(connection))
         except (OSError, Malformed, struct.error, IndexError) as error:
@@ -74,7 +76,7 @@ def check(code: int, what: str) -> None:
 
 def _place(text: str) -> Place:
     host, separator, port = text.strip().rpartition(":")
-    if not separator or not port.isdecimal():
+    if not separator or not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) <= PORT_MAX):
         raise Refusal(f"--bootstrap {text}: host:port is expected, such as 127.0.0.1:9092")
     return host.strip("[]"), int(port)
 

@@ -46,6 +46,8 @@ def app(words: list[str] | None = None) -> int:
     except Refusal as refusal:
         print(f"ottla {' '.join(words[:1])}: {refusal}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # while modules are imported; what runs longer handles signals by itself
+        return 130
 
 
 def _print_version() -> int:

@@ -13,8 +13,8 @@ import typer
 from rich.console import Console
 
 from ottla.cli.control import ControlClient
-from ottla.cli.fleet import DEFAULT_FOLDER, DEFAULT_PORT, DataDir
-from ottla.cli.fleet_plan import FleetPlan, check_settings, keep, make_plan, refuse_taken_ports
+from ottla.cli.fleet import DEFAULT_FOLDER, DataDir
+from ottla.cli.fleet_plan import DEFAULT_PORT, FleetPlan, check_settings, keep, make_plan, refuse_taken_ports
 from ottla.cli.fleet_processes import FleetProcesses, alone, end_with_parent
 from ottla.cli.fleet_view import render
 from ottla.cli.terminal import make_console, stop_asked
@@ -45,7 +45,8 @@ def up(
     plan = make_plan(data_dir, count=len(RACKS), racks=RACKS, port=port, settings={})
     check_settings(plan)
     with alone(plan):
-        refuse_taken_ports(plan)
+        other = f"--port {plan.other_port}"
+        refuse_taken_ports(plan, advice=f'`ottla up {other}` or `make up ARGS="{other}"`')
         keep(plan)
         status = _run(plan, make_console(), ["--events", str(events), "--seed", str(seed)])
     if status:

@@ -21,6 +21,7 @@ from ottla.api.slices import Turn
 from ottla.errors import Code, KafkaError
 from ottla.net.admission import Admission
 from ottla.net.memory import AnswerMemory, RequestMemory
+from ottla.net.not_served import not_served
 from ottla.net.outbox import Outbox
 from ottla.net.quiet import LineLimit
 from ottla.net.turns import Turns
@@ -311,7 +312,7 @@ class Connection(asyncio.BufferedProtocol):
             api = APIS.get(key)
             if api is None or not api.serves(version):
                 self._slots.append(slot)
-                self._fill(slot, self._decline(api, key, version, correlation_id))
+                self._fill(slot, self._decline(frame))
                 return
             call, position = self._call(frame, api, version, correlation_id, client_size)
             # Bytes behind the request are ignored, as in Kafka: librdkafka sends some after Metadata v13.
@@ -361,11 +362,13 @@ class Connection(asyncio.BufferedProtocol):
     def _begin(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
         return measured(request, call) if call.allowance is not None else call.api.handler(request, call)
 
-    def _decline(self, api: Api | None, key: int, version: int, correlation_id: int) -> Answer:
+    def _decline(self, frame: memoryview) -> Answer:
+        key, version, correlation_id, client_size = REQUEST_HEADER.unpack_from(frame, 0)
+        api = APIS.get(key)
         if key == API_VERSIONS and api is not None:
             call = Call(self._services, api, 0, correlation_id, None, self._listener, self._host)
             return cast(Answer, api.handler(None, call))
-        raise Malformed("a version that is not served")
+        raise Malformed(not_served(api, version, frame, client_size))
 
     # large requests: one at a time on all connections, decoded in a thread, worked off in slices
 

@@ -51,6 +51,8 @@ def _nature(first: memoryview) -> str:
         return f"{size}, which is the beginning of TLS (security.protocol=SSL) at a listener without TLS"
     if begin in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"):
         return f"{size}, which is the beginning of an HTTP request"
+    if begin == b"PRI ":
+        return f"{size}, which is the beginning of HTTP/2 or gRPC (gRPC has a port of its own: ottla.grpc.port)"
     return size
 
 

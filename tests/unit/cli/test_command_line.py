@@ -189,3 +189,17 @@ def test_config_show():
         "ottla config: unknown broker setting log.retention.hour; did you mean log.retention.hours?"
     )
     assert said("config", "show", "retention.ms").endswith("try: ottla config show retention.ms --topic")
+
+
+def test_config_list_says_when_it_finds_nothing():
+    assert said("config", "list", "zzzz") == "ottla config: no setting has zzzz in its name or text"
+    assert said("config", "list", "unclean", "zzzz", "--topic").endswith("has unclean and zzzz in its name or text")
+    assert said("config", "list", "--topic", "ottla.grpc.port").endswith("settings of a broker do: leave out --topic")
+
+
+def test_ctrl_c_while_modules_load_is_silent(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ottla.cli.serve.main", interrupted)
+    assert ottla("serve") == (130, "", "")

@@ -1,9 +1,10 @@
 """A local fleet's plan: ports, folders, settings, and the cluster id that stays."""
 
+import socket
 from pathlib import Path
 
 import pytest
-from ottla.cli.fleet_plan import FleetPlan, check_settings, keep, kept_control_addresses, make_plan
+from ottla.cli.fleet_plan import FleetPlan, check_settings, keep, kept_control_addresses, make_plan, refuse_taken_ports
 from ottla.errors import Refusal
 
 
@@ -61,3 +62,24 @@ def test_a_malformed_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "fleet.json").write_text(text)
     with pytest.raises(Refusal, match="is malformed"):
         plan(tmp_path)
+
+
+def test_each_broker_has_probes_at_a_port_of_its_own(tmp_path: Path) -> None:
+    made = plan(tmp_path, **{"ottla.health.port": "19500"})
+    assert [b.health_port for b in made.brokers] == [19500, 19501, 19502]
+    assert [b.settings["ottla.health.port"] for b in made.brokers] == ["19500", "19501", "19502"]
+    assert plan(tmp_path).brokers[0].health_port is None
+    assert plan(tmp_path, **{"ottla.health.port": "0"}).brokers[2].settings["ottla.health.port"] == "0"
+    with pytest.raises(Refusal, match=r"ottla.health.port=x: expected a number"):
+        check_settings(plan(tmp_path, **{"ottla.health.port": "x"}))
+
+
+def test_ports_that_are_taken_are_named_with_what_works(tmp_path: Path) -> None:
+    made = make_plan(str(tmp_path), count=2, racks=(), port=23_310, settings={"ottla.health.port": "23311"})
+    with pytest.raises(Refusal, match=r"port 23311 \(broker 0, probes\) is in use by broker 1, Kafka clients"):
+        refuse_taken_ports(made, advice="`ottla up`")
+    with socket.create_server(("127.0.0.1", 23_410)), pytest.raises(Refusal, match=r"gRPC\) .* others: `ottla up`"):
+        refuse_taken_ports(made, advice="`ottla up`")
+    assert made.other_port == 33_310
+    with pytest.raises(Refusal, match="--port -1: the first port of 3 brokers is 1 to 65333"):
+        make_plan(str(tmp_path), count=3, racks=(), port=-1, settings={})

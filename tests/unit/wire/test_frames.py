@@ -141,3 +141,11 @@ def test_when_the_large_buffers_are_taken_a_frame_gets_no_more_than_it_needs() -
         assert each.next_frame() is None
         each.settle()
     assert sum(len(each.free_space()) for each in connections[READ_AHEAD_BUFFERS:]) <= 8 * 100_004
+
+
+@pytest.mark.parametrize(
+    ("begin", "nature"), [(b"PRI *", "HTTP/2 or gRPC"), (b"GET /", "HTTP request"), (b"\x16\x03\x01\x02\x00", "TLS")]
+)
+def test_other_protocols_are_named(begin: bytes, nature: str) -> None:
+    with pytest.raises(Malformed, match=f"beginning of .*{nature}"):
+        feed(FrameBuffer(frame_bytes_max=10_000, buffers=ReceiveBuffers()), begin, 5)

@@ -96,11 +96,15 @@ def _join_known(group: Rebalancing, request: Join, to: Any, now: float, effects:
         # been given up by the member.
         effects += member.answer_join(Joined(Code.rebalance_in_progress, member_id=member.member_id))
         member.update(request, to)
-        group.rebalance_or_complete(f"{member.member_id} joins again: {request.reason or ''}", now, effects)
+        group.rebalance_or_complete(f"{member.member_id} joins again{_because(request)}", now, effects)
 
 
 def _add(group: Rebalancing, request: Join, member_id: str, to: Any, now: float, effects: Effects) -> None:
     until = now + group.rules.first_answer_s_max
     group.admit(Member.new(member_id, request, to, until=until), request.protocol_type)
     effects.append(Wake(until))
-    group.rebalance_or_complete(f"{member_id} comes: {request.reason or ''}", now, effects)
+    group.rebalance_or_complete(f"{member_id} comes{_because(request)}", now, effects)
+
+
+def _because(request: Join) -> str:
+    return f": {request.reason}" if request.reason else ""
