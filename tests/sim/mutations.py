@@ -141,8 +141,8 @@ MUTATIONS = (
     Mutation(
         "a torn tail is kept",
         "storage/log/recovery.py",
-        "        if left_over := segment.rebuild(interval=interval, verify=True, below=next_base, seen=self._note_epoch):\n",
-        "        if left_over := segment.rebuild(interval=interval, verify=False, below=next_base, seen=self._note_epoch):\n",
+        "segment.rebuild(interval=interval, verify=True, below=next_base, seen=self._note_epoch):\n",
+        "segment.rebuild(interval=interval, verify=False, below=next_base, seen=self._note_epoch):\n",
     ),
     Mutation(
         "the mark of a clean stop survives a crash",
