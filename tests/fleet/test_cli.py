@@ -127,9 +127,10 @@ def test_a_second_fleet_is_refused(local: LocalFleet, tmp_path: Path) -> None:
     assert here.returncode == 1
     assert here.stderr == (f"ottla fleet: a fleet runs in {local.folder} already; stop it or use another --data-dir\n")
     elsewhere = run("fleet", "up", "--data-dir", str(tmp_path / "other"), "--port", str(local.port))
-    assert elsewhere.stderr == (
-        f"ottla fleet: port {local.port} (broker 0, Kafka clients) is in use; choose others with --port\n"
+    taken = (
+        f"ottla fleet: port {local.port} (broker 0, Kafka clients) is in use; choose others: `ottla fleet up --port "
     )
+    assert elsewhere.stderr.startswith(taken)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,10 @@ def test_a_second_fleet_is_refused(local: LocalFleet, tmp_path: Path) -> None:
     [
         (["-n", "0"], "-n 0: a local fleet has 1 to 100 brokers"),
         (["-n", "3", "--racks", "a,b"], "--racks names 2 racks for 3 brokers: one for each, such as a,b,c"),
-        (["--port", "70000"], "--port 70000: there is no room for the ports of 3 brokers from there"),
+        (
+            ["--port", "70000"],
+            "--port 70000: the first port of 3 brokers is 1 to 65333, to leave room for the others",
+        ),
         (["--set", "num.partitions=0"], "--set: num.partitions=0: Value must be at least 1"),
         (["--set", "oops"], "--set oops: expected key=value, such as --set log.retention.hours=24"),
     ],
