@@ -133,6 +133,12 @@ def test_poison_is_refused_and_nothing_is_written(broker: BrokerProcess, name: s
     assert [one.value() for one in read(broker.bootstrap, topic)] == [b"value"] * 2
 
 
+def accepts_a_good_batch(peer: BrokerProcess, topic: str) -> bool:
+    """A broker that has not heard yet that it leads the new topic answers NOT_LEADER_OR_FOLLOWER."""
+    with Connection(peer.port) as connection:
+        return produce(connection, topic, enclosed(GOOD, count=1)) == [NONE]
+
+
 def test_codes_are_kafkas_own_but_for_those_that_are_listed(kafka: BrokerProcess, broker: BrokerProcess) -> None:
     found: dict[str, tuple[int, int]] = {}
     expected = {name: (INVALID_RECORD, code) for name, (_, code) in POISON.items()}
@@ -140,6 +146,7 @@ def test_codes_are_kafkas_own_but_for_those_that_are_listed(kafka: BrokerProcess
     expected |= {"codec 5": (UNSUPPORTED_COMPRESSION, OTHER_CODES["codec 5"][1])}
     for peer in (broker, kafka):
         make_topic(peer.bootstrap, "judged")
+        eventually(lambda peer=peer: accepts_a_good_batch(peer, "judged"), lambda accepted: accepted)
     for name, (batch, _) in {**POISON, **OTHER_CODES}.items():
         codes = []
         for peer in (broker, kafka):
