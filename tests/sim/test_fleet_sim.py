@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from sim.invariants import Broken
 from sim.options import NARROW, WIDE, Options
 from sim.playing import played, seeds_from
 from sim.world import World
@@ -82,13 +83,21 @@ def test_new_seeds(share: int, capsys: pytest.CaptureFixture[str]) -> None:
     options = WIDE if share % 2 else NARROW
     base, begun = seeds_from(options) + share * count, time.process_time()
     acknowledged, seconds = 0, 0.0
+    broken: list[Broken] = []
     for seed in range(base, base + count):
-        world = check(seed, options)
-        acknowledged, seconds = acknowledged + world.acknowledged, seconds + world.loop.time()
+        try:
+            world = check(seed, options)
+        except Broken as error:  # said at once, and the search goes on: a long one may be ended before its end
+            broken.append(error)
+            with capsys.disabled():
+                print(f"\nBROKEN: {error}", flush=True)
+        else:
+            acknowledged, seconds = acknowledged + world.acknowledged, seconds + world.loop.time()
     each_s = (time.process_time() - begun) / count
     with capsys.disabled():
         print(
             f"\nfleet simulation {share + 1}/{SHARES}: {count} histories, seeds {base}..{base + count - 1}, "
             f"{seconds:.0f} virtual seconds, {acknowledged} records acknowledged, {each_s:.2f} CPU s each"
         )
+    assert not broken, f"{len(broken)} of {count} histories broke: {broken[0]}"
     assert acknowledged > count
