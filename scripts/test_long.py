@@ -53,7 +53,7 @@ RUNS = (
         "histories",
         15,
         "5,000 simulated histories of the fleet, 1,000 of transactions",
-        ("tests/sim", "-n", "2"),
+        ("tests/sim", "-n", "2", "--dist", "worksteal"),
         {"OTTLA_SIM_HISTORIES": "5000", "OTTLA_SIM_TRANSACTIONS": "1000", "OTTLA_SIM_NEW_SEEDS": "1"},
     ),
     Run("faults", 33, "half an hour of faults: nothing lost", ("tests/fleet/test_faults.py", "--fault-minutes", "30")),

@@ -89,8 +89,8 @@ def test_new_seeds(share: int, capsys: pytest.CaptureFixture[str]) -> None:
             world = check(seed, options)
         except Broken as error:  # said at once, and the search goes on: a long one may be ended before its end
             broken.append(error)
-            with capsys.disabled():
-                print(f"\nBROKEN: {error}", flush=True)
+            with capsys.disabled():  # stderr: pytest-xdist shows nothing else of its workers before they end
+                print(f"\nBROKEN: {error}", file=sys.__stderr__, flush=True)
         else:
             acknowledged, seconds = acknowledged + world.acknowledged, seconds + world.loop.time()
     each_s = (time.process_time() - begun) / count
