@@ -104,7 +104,7 @@ def play(run: Run, commit: str) -> long_runs.LongRun:
 
 def process_of(run: Run) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "pytest", "-s", *run.arguments]
-    environment = {**os.environ, **run.environment}
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **run.environment}
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     return subprocess.Popen(command, cwd=ROOT, env=environment, text=True, errors="replace", **both)  # type: ignore
 
