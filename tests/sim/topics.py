@@ -291,7 +291,7 @@ class Topics:
         hosts = self._hosts(trial, index)
         replicas = [_partition(node, trial.id, index) for node in hosts]
         await self._world.until(
-            lambda: len({(p.high_watermark, p.log.end_offset) for p in replicas}) == 1,
+            lambda: len({_extent(p, trial.cleanup) for p in replicas}) == 1,
             EQUAL_SECONDS_MAX,
             f"{replicas[0]} is not the same everywhere",
         )
@@ -307,6 +307,12 @@ class Topics:
         if image is None or trial.id not in image.topics_by_id:
             raise Broken(f"nobody knows {trial.name}")
         return [self._world.network.nodes[each] for each in image.topics_by_id[trial.id].partitions[index].replicas]
+
+
+def _extent(partition: Partition, cleanup: Cleanup) -> tuple[int, ...]:
+    """What replicas have in common once they are in sync; each cleans by itself, but for what clients delete."""
+    start = partition.log.start_offset if cleanup is Cleanup.DELETE else 0
+    return start, partition.high_watermark, partition.log.end_offset
 
 
 def _partition(node: "SimNode", topic_id: uuid.UUID, index: int) -> Partition:

@@ -54,10 +54,14 @@ class RaftStore:
     # -- start
 
     def load(self, seed: Voters) -> Stored:
-        """Read everything, cut a torn tail. `seed`: the voters of a new quorum; ignored when there is a log."""
-        if not self._disk.exists(self.folder):
-            self._disk.make_folder(self.folder)
-            self._disk.sync_folder(self.folder.rpartition("/")[0])  # promises in it are lost with its name
+        """Read everything, cut a torn tail. `seed`: the voters of a new quorum; ignored when there is a log.
+
+        What a process left that was killed may be in memory only. The node votes and acknowledges by what it finds
+        here, so that is a promise from now on, and is synced.
+        """
+        self._disk.make_folder(self.folder)
+        self._disk.sync_folder(self.folder.rpartition("/")[0])  # promises in it are lost with its name
+        self._disk.sync_folder(self.folder)
         hard_state = self._load_state(seed)
         snapshot = self._load_snapshot(hard_state)
         entries = self._load_entries()
@@ -124,6 +128,7 @@ class RaftStore:
                 if scan.lost_synced or name != names[-1]:
                     raise Refusal(f"{path} is damaged at byte {scan.torn_at}, in entries that were safe on disk")
                 file.truncate(scan.torn_at)
+            if name == names[-1]:
                 file.sync()
             entries += scan.entries
             self._files.append(_LogFile(first, path, file, scan.positions))

@@ -163,3 +163,20 @@ def test_a_flush_claims_before_a_cut_or_not_at_all(tmp_path):
         flushed.result()
     assert log.end_offset == 3
     assert log.flushed_offset <= log.end_offset
+
+
+@pytest.mark.parametrize(("flush_messages", "expected"), [(1, 18), (12, 18), (13, 6), (2**63 - 1, 6)])
+def test_what_was_found_after_a_crash_is_durable_where_appends_have_to_be(tmp_path, flush_messages, expected):
+    """A killed process leaves batches in the page cache. With flush.messages=1 a replica must not count them as its own
+    when the next power loss takes them."""
+    disk = SyncingDisk()
+    log = open_log(tmp_path)
+    fill(log, 2)
+    log.flush()
+    fill(log, 4)
+    crash(log)
+    again = open_log(
+        tmp_path, system=system_at(disk=disk), clean=False, recovery_point=6, flush_messages=flush_messages
+    )
+    assert (again.flushed_offset, again.end_offset) == (expected, 18)
+    assert (f"{0:020d}.log" in disk.synced) == (expected == 18)

@@ -56,11 +56,16 @@ class Log(WritableLog):
         """Open or create. Blocking. OSError when a file cannot be read: nothing is changed then.
 
         Unless the last stop was clean, segments from the recovery point on are verified, and the log ends before the
-        first byte that is not a sound batch.
+        first byte that is not a sound batch. What is found beyond that point may be in memory only (the process was
+        killed, not the machine): it is brought to the disk where appends have to be, since a replica states it as its
+        own.
         """
         recovery = Recovery(folder, settings=settings, system=system, files=files)
         recovery.run(clean=clean, log_start=log_start, recovery_point=recovery_point, cleaned_to=cleaned_to)
-        return cls(recovery, settings=settings, system=system, files=files)
+        log = cls(recovery, settings=settings, system=system, files=files)
+        if log.end_offset - log.flushed_offset >= settings.flush_messages:
+            log.flush()
+        return log
 
     def move_to(self, folder: str) -> None:
         """Rename the folder. Whoever still reads must not find a newer topic's files under the old name."""
