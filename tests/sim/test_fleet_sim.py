@@ -46,6 +46,7 @@ KEPT_WIDE_SEEDS = (
     4400000105,  # a leader that copied a compacted log lacks an epoch whose batches are all gone: the same
     4600000213,  # a data loop that is held twice while its node stops: the same
     269122383447907,  # what a killed process had left in memory only was stated as durable, and a power loss took it
+    213123602777729,  # the disk fails while a node reads its metadata log: it says so and does not start
     1863671679529,  # a replica that has not heard of a deletion yet is judged too early: a fault of the simulation
 )
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from ottla.errors import Refusal
 from ottla.raft.core.messages import Append, Entry, Message, Snapshot, Voters
 from ottla.raft.core.quorum_state import QuorumState, ReplicaState, describe
 from ottla.raft.core.raft import NotLeader, Raft, RaftConfig, Ready
@@ -95,7 +96,10 @@ class RaftDriver:
     # -- life
 
     async def start(self) -> None:
-        stored = await self._system.threads.run(self._store.load, self._seed)
+        try:
+            stored = await self._system.threads.run(self._store.load, self._seed)
+        except OSError as error:
+            raise Refusal(f"the metadata log in {self._store.folder} cannot be used: {error}") from error
         self._raft = Raft(
             self._config,
             hard_state=stored.hard_state,
