@@ -9,7 +9,7 @@ from ottla.config import configure
 from ottla.errors import Refusal
 from ottla.handover import Handover
 from ottla.metadata.model.image import Image
-from ottla.net.connection import Shared
+from ottla.net.shared import Shared
 from ottla.node import Node
 from ottla.node.brokering import BrokerPart
 from ottla.node.fleet import FleetPart

@@ -78,10 +78,6 @@ class Services:
     """Of all that work in slices."""
     long_work: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the one that works in slices (see `slices.Turn`)."""
-    long_commands: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the one whose large request waits for the controller."""
-    long_appends: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the one that produces very many batches at once."""
     lookups: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the one that searches a log by time: that may take long, and logs need threads to flush."""
 
@@ -105,13 +101,18 @@ class Deferred(ABC):
         """Called once, after `finish`. Raises what a handler may raise."""
 
     def close(self) -> None:  # noqa: B027 - nothing to give back is the plain case
-        """The waiting is over: stop timers, leave lists."""
+        """The waiting is over, or never began: stop timers, leave lists."""
 
-    def deliver_to(self, deliver: "Callable[[], None]") -> None:
+    def begin_waiting(self) -> None:  # noqa: B027 - one that others settle needs nothing
+        """Start timers, watch what it waits for. Called once, by `start`."""
+
+    def start(self, deliver: "Callable[[], None]") -> None:
+        """Somebody waits from now on: `deliver` is called when the answer can be made."""
         if self.is_over:
             deliver()
         else:
             self._deliver = deliver
+            self.begin_waiting()
 
     def finish(self) -> None:
         if not self.is_over:

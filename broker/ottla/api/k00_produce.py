@@ -42,7 +42,7 @@ def produce(request: ProduceRequest, call: Call) -> Answer | Awaitable[Answer | 
     for topic in request.topic_data:
         name = _name(topic, call)
         uncommitted.topics.append((name, [_outcome(name, data, uncommitted) for data in topic.partition_data]))
-    return uncommitted.make() if uncommitted.is_complete() else uncommitted
+    return uncommitted.make() if uncommitted.is_complete else uncommitted
 
 
 async def _produce_in_slices(request: ProduceRequest, call: Call) -> Answer | Deferred:
@@ -52,7 +52,7 @@ async def _produce_in_slices(request: ProduceRequest, call: Call) -> Answer | De
         for topic in request.topic_data:
             name, parts = _name(topic, call), sliced(topic.partition_data, call.node.pace)
             uncommitted.topics.append((name, [_outcome(name, data, uncommitted) async for data in parts]))
-    return uncommitted.make() if uncommitted.is_complete() else uncommitted
+    return uncommitted.make() if uncommitted.is_complete else uncommitted
 
 
 def _name(topic: ProduceTopicProduceData, call: Call) -> str | bytes:

@@ -52,11 +52,13 @@ class Uncommitted(Deferred):
         finally:
             self._is_gathering = False
 
+    @property
     def is_complete(self) -> bool:
-        """Otherwise it waits, from now on as long as the client said."""
-        if self._waiting:
-            self._timer = asyncio.get_running_loop().call_later(self.request.timeout / 1000, self._time_is_up)
         return not self._waiting
+
+    def begin_waiting(self) -> None:
+        """As long as the client said."""
+        self._timer = asyncio.get_running_loop().call_later(self.request.timeout / 1000, self._time_is_up)
 
     def append(self, partition: Partition, batch: Batch, outcome: Outcome, ticket: Ticket | None = None) -> None:
         """Append and fill the outcome, which waits if acks=all has to."""

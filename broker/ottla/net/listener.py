@@ -14,7 +14,8 @@ from ottla.api.registry import frame_limits
 from ottla.config import BrokerConfig, Endpoint
 from ottla.errors import Refusal
 from ottla.net.admission import Admission
-from ottla.net.connection import Connection, Shared
+from ottla.net.connection import Connection
+from ottla.net.shared import Shared
 from ottla.system import give_free_memory_back
 
 __all__ = ["Listener"]

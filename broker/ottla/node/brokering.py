@@ -18,9 +18,10 @@ from ottla.metadata.model.state import Listener as Advertised
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.metadata.runtime.relay import ControllerLink
 from ottla.net.admission import Admission
-from ottla.net.connection import Shared
+from ottla.net.large_requests import LargeRequests
 from ottla.net.listener import Listener
 from ottla.net.memory import AnswerMemory, RequestMemory
+from ottla.net.shared import Shared
 from ottla.node.coordinating import Coordinators
 from ottla.node.foundation import Foundation
 from ottla.replica.host import ReplicaHost
@@ -150,6 +151,12 @@ class BrokerPart:
             admission=Admission(self._settings.broker, files_max=shares.connections),
             requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
             answers=answers,
+            large_requests=LargeRequests(
+                self._system.threads,
+                answers,
+                long_work=services.long_work,
+                elements_max=self._config["ottla.request.elements.max"],
+            ),
         )
 
     def _services(

@@ -24,7 +24,7 @@ class Later(Deferred):
 def awaited() -> Later:
     """Delivered to somebody who holds on to it, as a connection does."""
     later = Later()
-    later.deliver_to(lambda: later.delivered.append("delivered"))
+    later.start(lambda: later.delivered.append("delivered"))
     return later
 
 
@@ -39,7 +39,7 @@ def test_it_is_delivered_once() -> None:
 def test_one_that_was_made_before_anybody_waited_is_delivered_at_once() -> None:
     later = Later()
     later.finish()
-    later.deliver_to(lambda: later.delivered.append("delivered"))
+    later.start(lambda: later.delivered.append("delivered"))
     assert later.delivered == ["delivered"]
 
 

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 import uvloop
-from ottla.net.connection import Connection, Shared
+from ottla.net.connection import Connection
+from ottla.net.large_requests import LargeRequests
 from ottla.net.memory import AnswerMemory, RequestMemory
+from ottla.net.shared import Shared
 
 DEADLINE_S = 3.0
 
@@ -30,7 +32,9 @@ def shared() -> Shared:
     allowances = SimpleNamespace(connection_pause_ms=lambda host: 0, any_for_clients=False)
     system = SimpleNamespace(threads=None, clock=SimpleNamespace(monotonic=time.monotonic))
     services: Any = SimpleNamespace(system=system, allowances=allowances, config={})
-    return Shared(services, nothing, RequestMemory(1 << 20), AnswerMemory(1 << 20, time.monotonic))
+    answers = AnswerMemory(1 << 20, time.monotonic)
+    large = LargeRequests(system.threads, answers, long_work=asyncio.Lock(), elements_max=1000)
+    return Shared(services, nothing, RequestMemory(1 << 20), answers, large)
 
 
 @pytest.mark.parametrize("sent", [b"", b"\0\0\1", b"\0\0\0\5half"], ids=["nothing", "half a length", "half a frame"])
