@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from ottla.api.call import Answer, Deferred
 from ottla.api.fetch_plan import Plan, Reading
-from ottla.api.slices import Turn, sliced
+from ottla.api.pacing import Turn, sliced
 from ottla.replica.partition import Partition
 
 __all__ = ["DelayedFetch", "DelayedLargeFetch"]

@@ -52,13 +52,13 @@ class Connection(asyncio.BufferedProtocol):
         shared = self._shared
         self._outbox = Outbox(
             self._transport,
-            threads=shared.services.system.threads,
+            threads=shared.threads,
             memory=shared.answers,
             turns=shared.turns,
             drained=self.resume,
             failed=self._abort,
         )
-        self._answers = Answers(self._outbox, self._transport, shared.services.system.clock)
+        self._answers = Answers(self._outbox, self._transport, shared.clock)
         self._handling = Handling(
             shared,
             self._transport,
@@ -71,7 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self._open_connections.add(self)
         if reason := shared.admission.enter(self._host):
             self.close(reason)
-        elif pause_ms := shared.services.allowances.connection_pause_ms(self._host):
+        elif pause_ms := shared.allowances.connection_pause_ms(self._host):
             self.pause(pause_ms)
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.measuring import measured
-from ottla.api.registry import APIS, Api
+from ottla.api.registry import APIS, Api, Result
 from ottla.errors import Code, KafkaError
 from ottla.net.answers import Answers, Slot
 from ottla.net.headers import REQUEST_HEADER, client_of, complaint, skip_tags
@@ -47,8 +47,8 @@ class Client(Protocol):
 
 
 class Handling:
-    __slots__ = ("_answers", "_client", "_host", "_intake", "_listener", "_on_close", "_services", "_shared",
-                 "_transport", "_under_way")  # fmt: skip
+    __slots__ = ("_answers", "_client", "_host", "_intake", "_listener", "_on_close", "_shared", "_transport",
+                 "_under_way")  # fmt: skip
 
     def __init__(
         self,
@@ -62,7 +62,6 @@ class Handling:
         answers: Answers,
     ) -> None:
         self._shared = shared
-        self._services = shared.services
         self._transport = transport
         self._client = client
         self._listener = listener
@@ -137,23 +136,25 @@ class Handling:
         client_id, position = client_of(frame, client_size)
         if api.flexible(version):
             position = skip_tags(frame, position)
-        services = self._services
-        call = Call(services, api, version, correlation_id, client_id, self._listener, self._host, self._on_close)
-        self._shared.handled[api.key] += 1
-        if services.allowances.any_for_clients:
-            call.allowance = services.allowances.of(USER, client_id or "")
+        shared = self._shared
+        call = Call(
+            shared.long_work, api, version, correlation_id, client_id, self._listener, self._host, self._on_close
+        )
+        shared.handled[api.key] += 1
+        if shared.allowances.any_for_clients:
+            call.allowance = shared.allowances.of(USER, client_id or "")
             call.request_bytes = len(frame)
         return call, position
 
-    @staticmethod
-    def _handle(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
-        return measured(request, call) if call.allowance is not None else call.api.handler(request, call)
+    def _handle(self, request: Any, call: Call) -> Result:
+        handle = self._shared.handlers[call.api.key]
+        return handle(request, call) if call.allowance is None else measured(handle, request, call, self._shared.clock)
 
     def _decline(self, api: Api | None, frame: memoryview) -> Answer:
         _, version, correlation_id, client_size = REQUEST_HEADER.unpack_from(frame, 0)
         if api is not None and api.key == API_VERSIONS:
-            call = Call(self._services, api, 0, correlation_id, None, self._listener, self._host)
-            return cast(Answer, api.handler(None, call))
+            call = Call(self._shared.long_work, api, 0, correlation_id, None, self._listener, self._host)
+            return cast(Answer, self._shared.handlers[api.key](None, call))
         raise Malformed(not_served(api, version, frame, client_size))
 
     # away from the loop: no further request of this connection is begun meanwhile

@@ -4,30 +4,24 @@ Large requests of all connections are worked off one at a time: decoded in a thr
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
 
-from ottla.api.call import Answer, AnswerBytes, Call, Deferred
+from ottla.api.binding import Handle
+from ottla.api.call import Answer, Call, Deferred
+from ottla.api.pacing import LongWork, Turn
 from ottla.api.registry import Api
-from ottla.api.slices import Turn
 from ottla.system import Threads
 
 __all__ = ["LargeRequests"]
 
 PRODUCE = 0
 
-Begin = Callable[[Any, Call], Answer | Awaitable[Answer | Deferred] | Deferred]
-
 
 class LargeRequests:
-    """`long_work` is held by the one that works in slices."""
-
-    def __init__(self, threads: Threads, answers: AnswerBytes, *, long_work: asyncio.Lock, elements_max: int) -> None:
+    def __init__(self, threads: Threads, long_work: LongWork, *, elements_max: int) -> None:
         self._threads = threads
-        self._answers = answers
+        self._long_work = long_work
         self._elements_max = elements_max
         self._codecs = asyncio.Lock()
-        self._long_work = long_work
         self._long_appends = asyncio.Lock()  # held by the one that produces very many batches at once
         self._long_commands = asyncio.Lock()  # held by the one whose request waits for the controller
 
@@ -37,18 +31,18 @@ class LargeRequests:
             if not api.is_prepared(version):
                 await self._threads.run(api.prepare, version)
 
-    async def answer(self, call: Call, frame: memoryview, position: int, begin: Begin) -> Answer | Deferred:
-        """`position` is where the request begins in its frame; `begin` calls its handler."""
+    async def answer(self, call: Call, frame: memoryview, position: int, handle: Handle) -> Answer | Deferred:
+        """`position` is where the request begins in its frame."""
         call.is_large = True
         call.turn = Turn(self._lock_for(call.api))
         async with call.turn:
-            await self._answers.until_plenty()
+            await self._long_work.answers.until_plenty()
             read = call.api.large_reader(call.version, elements_max=self._elements_max)
             request, _ = await self._threads.run(read, frame, position)
-            result = begin(request, call)
+            result = handle(request, call)
             return result if isinstance(result, list | Deferred | None) else await result
 
     def _lock_for(self, api: Api) -> asyncio.Lock:
         if api.key == PRODUCE:
             return self._long_appends
-        return self._long_work if api.works_in_slices else self._long_commands
+        return self._long_work.lock if api.works_in_slices else self._long_commands

@@ -1,12 +1,17 @@
 """What the connections of a node have in common."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ottla.api.call import Services
+from ottla.api.allowances import Allowances
+from ottla.api.binding import Handle
+from ottla.api.pacing import LongWork
 from ottla.net.admission import Admission
 from ottla.net.large_requests import LargeRequests
 from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.net.turns import Turns
+from ottla.ports import Clock
+from ottla.system import Threads
 from ottla.wire.frames import ReceiveBuffers
 
 __all__ = ["Shared"]
@@ -14,9 +19,14 @@ __all__ = ["Shared"]
 API_KEYS_MAX = 128
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    services: Services
+    handlers: Mapping[int, Handle]
+    """By the keys of their APIs."""
+    long_work: LongWork
+    clock: Clock
+    threads: Threads
+    allowances: Allowances
     admission: Admission
     requests: RequestMemory
     answers: AnswerMemory

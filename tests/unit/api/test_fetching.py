@@ -8,7 +8,7 @@ from typing import Any
 from ottla.api.fetch_plan import PARTITIONS_READ_AT_ONCE_MAX, Plan
 from ottla.api.fetch_sessions import Wanted
 from ottla.api.fetching import DelayedFetch, DelayedLargeFetch
-from ottla.api.slices import Pace
+from ottla.api.pacing import Pace
 from ottla.replica.partition import ROLE_CHANGED_BYTES
 from ottla.storage.log.log import Located
 from ottla.wire.fetch_response import Fetched
