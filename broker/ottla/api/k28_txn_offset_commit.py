@@ -43,6 +43,9 @@ async def txn_offset_commit(
     if entries:
         try:
             shard = groups.shard_of(request.group_id)
+            # The transaction first, then the member, as in Kafka: a stale member's request has begun its transaction by
+            # then, or was refused because the one before has not ended. Otherwise the client would abort a transaction
+            # that the coordinator does not know.
             ticket = await _verified(shard, request, call.version, verifier, now_ms=clock.wall_ms())
             await commit_in_transaction(shard, _commit(request, entries), call.version, ticket)
         except KafkaError as error:
@@ -99,12 +102,7 @@ def _commit(request: TxnOffsetCommitRequest, entries: list[Pending]) -> Transact
 async def _verified(
     shard: Shard, request: TxnOffsetCommitRequest, version: int, verifier: Verifier, *, now_ms: int
 ) -> Ticket | None:
-    """The coordinator's word that this partition of the offsets topic is in the transaction.
-
-    The transaction first, then the member, as in Kafka: a stale member's request has begun its transaction by then, or
-    was refused because the one before has not ended; otherwise the client would abort a transaction that the
-    coordinator does not know.
-    """
+    """The coordinator's word that this partition of the offsets topic is in the transaction."""
     partition, adds = shard.partition, version >= ADDS_SINCE
     producers = partition.log.producers
     if producers.in_transaction(request.producer_id, request.producer_epoch):
