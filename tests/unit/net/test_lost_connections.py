@@ -2,20 +2,14 @@
 
 import asyncio
 import gc
-import time
 import weakref
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import uvloop
-from ottla.api.pacing import LongWork, Pace
 from ottla.net.connection import Connection
-from ottla.net.large_requests import LargeRequests
-from ottla.net.memory import AnswerMemory, RequestMemory
-from ottla.net.shared import Shared
-from ottla.system import RealClock
+from support.connections import shared
 
 DEADLINE_S = 3.0
 
@@ -26,26 +20,6 @@ def no_collector() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
-
-
-def shared() -> Shared:
-    """As much of a node as a connection needs that sends no whole request."""
-    nothing: Any = SimpleNamespace(enter=lambda host: None, leave=lambda host: None)
-    unlimited: Any = SimpleNamespace(connection_pause_ms=lambda host: 0, any_for_clients=False)
-    threads: Any = None
-    answers = AnswerMemory(1 << 20, time.monotonic)
-    long_work = LongWork(Pace(), answers, 1 << 20)
-    return Shared(
-        handlers={},
-        long_work=long_work,
-        clock=RealClock(),
-        threads=threads,
-        allowances=unlimited,
-        admission=nothing,
-        requests=RequestMemory(1 << 20),
-        answers=answers,
-        large_requests=LargeRequests(threads, long_work, elements_max=1000),
-    )
 
 
 @pytest.mark.parametrize("sent", [b"", b"\0\0\1", b"\0\0\0\5half"], ids=["nothing", "half a length", "half a frame"])
