@@ -9,6 +9,7 @@ from typing import Any
 
 from ottla.api.binding import Handle
 from ottla.api.pacing import LongWork, Pace
+from ottla.api.registry import load_all
 from ottla.net.connection import Connection
 from ottla.net.large_requests import LargeRequests
 from ottla.net.memory import AnswerMemory, RequestMemory
@@ -20,6 +21,7 @@ __all__ = ["shared", "talking"]
 
 def shared(handlers: Mapping[int, Handle] | None = None) -> Shared:
     """As much of a node as its connections need; everybody is let in, and nobody has a quota."""
+    load_all()
     let_in: Any = SimpleNamespace(enter=lambda host: None, leave=lambda host: None)
     unlimited: Any = SimpleNamespace(connection_pause_ms=lambda host: 0, any_for_clients=False)
     threads = RealThreads(1)
