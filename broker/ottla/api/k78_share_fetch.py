@@ -45,8 +45,8 @@ def share_fetch(
     if acknowledgements and request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(Code.invalid_request, "the first request of a share session has nothing to acknowledge")
     session = _session(request, call, shares)
-    acknowledging = acknowledge(session, acknowledgements, shares)
     fetching = ShareFetching(shares, session, _limits(request, call, config), clock=clock)
+    acknowledging = acknowledge(session, acknowledgements, shares)
     return _fetch(request, session, acknowledging, fetching, call, shares, placement)
 
 
