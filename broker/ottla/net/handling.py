@@ -72,8 +72,8 @@ class Handling:
         self._on_close: dict[object, Callable[[], None]] = {}
 
     def close(self) -> None:
-        """The connection is lost: nobody waits for answers. It is let go, since it has this object: a cycle would leave
-        it to the collector."""
+        """The connection is lost: nobody waits for answers. It refers to this object, and must not be referred to from
+        here any longer: a cycle would leave both to the collector."""
         del self._client
         for each in self._under_way:
             each.cancel()
