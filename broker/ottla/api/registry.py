@@ -27,6 +27,7 @@ __all__ = [
     "MOST_BYTES_MAX",
     "UNLIMITED",
     "Api",
+    "Handler",
     "Result",
     "api",
     "frame_limits",
@@ -73,7 +74,9 @@ class Api:
         self.version_min, self.version_max = versions
         self.advertised_from = advertised_from
         self.handler = handler
-        _, _, *self.needs = inspect.signature(handler).parameters
+        _, _, *needs = inspect.signature(handler).parameters.values()
+        assert all(need.kind is need.POSITIONAL_OR_KEYWORD and need.default is need.empty for need in needs), handler
+        self.needs = [need.name for need in needs]
         """The names of the parts that the handler gets besides request and call."""
         self.name = handler.__name__
         self._readers: dict[int, Read] = {}
