@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from random import Random, SystemRandom
 from typing import Protocol, TypeVar
 
-from ottla import rooms
+from ottla import buffer_pool
 from ottla.errors import Refusal
 from ottla.ids import uuid_text
 from ottla.ports import Buffer, Clock, Disk
@@ -104,7 +104,7 @@ class RealFile:
         size = min(size, self._end - position)
         if size <= 0:
             return b""
-        buffer = rooms.take(size)
+        buffer = buffer_pool.take(size)
         try:
             got = os.preadv(self._fd, [buffer], position, os.RWF_NOWAIT)
         except BlockingIOError:

@@ -24,11 +24,11 @@ class CoordinatedWorld(World):
 async def find_coordinators(world: World, *kinds: str) -> None:
     """Until their topics are there: the first one who asks for "groups" or "transactions" has them made."""
     life = world.nodes[0].life
-    assert life is not None and life.services is not None
+    assert life is not None and life.shared is not None
     for kind in kinds:
         for _ in range(round(START_SECONDS_MAX / POLL_SECONDS)):
             try:
-                question = getattr(life.services, kind).leader_of("any")
+                question = life.coordinator(kind).leader_of("any")
                 await world.loop.within(life.process, question, data=True)
                 break
             except KafkaError:

@@ -17,7 +17,7 @@ from typing import Any
 
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_writer
-from ottla.api.call import Answer, Call
+from ottla.api.call import Answer
 from ottla.api.registry import load_all
 from ottla.errors import Code
 from ottla.replica.partition import Partition
@@ -86,14 +86,13 @@ async def sent(life: Life, parts: Answer, random: Random | None) -> bytes:
 async def handled(node: SimNode, api_key: tuple[int, int], request: Any, random: Random | None = None) -> Any:
     """The answer of the node's own handler, as it arrives and as kio reads it."""
     key, version = api_key
-    api, life = load_all()[key], node.life
+    life = node.life
     assert life is not None
-    if life.services is None:  # its listeners are not open
+    if life.shared is None:  # its listeners are not open
         raise Disconnected
-    call = Call(life.services, api, version, 1, "sim", "PLAINTEXT", "here")
+    handle, call = life.handler(key, version)
     try:
-        answer = api.handler(request, call)
-        parts = await settled(answer)
+        parts = await settled(handle(request, call))
     except Exception as error:
         parts = call.failure(error)  # type: ignore[arg-type]
     data = await sent(life, parts, random)

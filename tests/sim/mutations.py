@@ -220,8 +220,8 @@ MUTATIONS = (
     ),
     Mutation(
         "a partition's leader does not ask the coordinator",
-        "api/k00_produce.py",
-        "            await _ask_coordinator(partition, batch, uncommitted.request, call)\n",
+        "api/batch_verification.py",
+        "            await self._ask_coordinator(partition, batch, request, version=version)\n",
         "            pass\n",
         TRANSACTIONS,
     ),

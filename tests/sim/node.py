@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, TypeVar
 
-from ottla.api.call import Services
+from ottla.api.binding import Handle
+from ottla.api.call import Call
+from ottla.api.registry import load_all
 from ottla.config import configure
 from ottla.errors import Refusal
 from ottla.handover import Handover
 from ottla.metadata.model.image import Image
-from ottla.net.connection import Shared
+from ottla.net.shared import Shared
 from ottla.node import Node
 from ottla.node.brokering import BrokerPart
 from ottla.node.fleet import FleetPart
@@ -160,7 +162,7 @@ class Life:
 
     fleet: "SimFleet"
     peers: "SimPeers"
-    services: Services | None = None
+    shared: Shared | None = None  # while its listeners are open
 
     def __init__(self, node: SimNode, process: Process) -> None:
         self.node = node
@@ -189,8 +191,19 @@ class Life:
     @property
     def controller(self) -> Any:
         """As its clients reach it."""
-        assert self.services is not None
-        return self.services.controller
+        assert self.running._data is not None
+        return self.running._data._controller
+
+    def coordinator(self, kind: str) -> Any:
+        """Of "groups", "transactions" or "share_states"."""
+        assert self.running._data is not None
+        return getattr(self.running._data.broker._coordinators, kind)
+
+    def handler(self, key: int, version: int) -> tuple[Handle, Call]:
+        """The broker's own, and a call for it. While its listeners are open."""
+        assert self.shared is not None
+        call = Call(self.shared.long_work, load_all()[key], version, 1, "sim", "PLAINTEXT", "here")
+        return self.shared.handlers[key], call
 
     @property
     def image(self) -> Image:
@@ -277,10 +290,10 @@ class SimListener:
         return self.endpoint.port
 
     async def start(self, shared: Shared) -> None:
-        self._life.services = shared.services
+        self._life.shared = shared
 
     async def stop(self) -> None:
-        self._life.services = None
+        self._life.shared = None
 
 
 class SimServer:

@@ -8,8 +8,6 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from kio.index import load_response_schema
-from ottla.api.call import Call
-from ottla.api.registry import load_all
 from ottla.errors import Code, KafkaError
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState
@@ -142,10 +140,8 @@ class Producer(Client):
 
 async def produce(node: SimNode, topic_id: uuid.UUID, index: int, batch: bytes) -> tuple[Code, int]:
     """By the broker's own handler, inside the node."""
-    api = load_all()[PRODUCE]
     assert node.life is not None
-    services = node.life.services
-    if services is None:
+    if node.life.shared is None:
         raise Disconnected
     data = SimpleNamespace(index=index, records=memoryview(bytearray(batch)))
     request = SimpleNamespace(
@@ -154,8 +150,8 @@ async def produce(node: SimNode, topic_id: uuid.UUID, index: int, batch: bytes) 
         transactional_id=None,
         topic_data=[SimpleNamespace(topic_id=topic_id.bytes, partition_data=[data])],
     )
-    answer = api.handler(request, Call(services, api, VERSION, 1, "sim", "PLAINTEXT", "here"))
-    parts = await settled(answer)
+    handle, call = node.life.handler(PRODUCE, VERSION)
+    parts = await settled(handle(request, call))
     assert parts is not None
     response = decode_response(b"".join(map(bytes, parts))[4:], load_response_schema(PRODUCE, VERSION))
     (result,) = response.responses[0].partition_responses

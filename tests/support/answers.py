@@ -12,7 +12,7 @@ __all__ = ["settled"]
 async def settled(answer: Any) -> Answer:
     if isinstance(answer, Deferred):
         done = asyncio.Event()
-        answer.deliver_to(done.set)
+        answer.start(done.set)
         await done.wait()
         return answer.make()
     return await answer if inspect.isawaitable(answer) else answer

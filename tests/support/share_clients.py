@@ -6,13 +6,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
 
-from kio.index import load_response_schema
 from kio.schema.share_acknowledge.v1 import request as acknowledge_v1
 from kio.schema.share_fetch.v1 import request as fetch_v1
-from kio.serial import entity_reader
 from kio.static.primitive import i32Timedelta
-from ottla.api.call import Call
-from ottla.api.registry import load_all
+from ottla.api.share_results import SharePlacement
 from ottla.coordination.coordinator import Surroundings
 from ottla.metadata.decisions.features import SHARE_VERSION
 from ottla.metadata.model.image import Image
@@ -20,7 +17,7 @@ from ottla.metadata.model.records import config_record, feature_record
 from ottla.metadata.model.state import ResourceType
 from ottla.share.core.messages import ShareKey
 from ottla.share.host import ShareHost
-from support.frames import decode_response, encode_request
+from support.calls import call_of, handle, read
 from support.replica_hosts import HostFleet, run
 from support.share_memory import MemoryPersister
 
@@ -40,7 +37,6 @@ class ShareNode:
         self.replicas = broker.host
         self.system = broker.system
         self.settings = broker.settings
-        self.config = {"fetch.max.bytes": 1 << 20}
         self.persister = persister or MemoryPersister()
         around = Surroundings(
             config=cast(Any, None),
@@ -63,15 +59,15 @@ class ShareNode:
         self.fleet.apply(config_record(resource_type=ResourceType.GROUP, resource_name=group, key=key, value=value))
 
     async def ask(self, request: Any, on_close: dict[object, Callable[[], None]]) -> Any:
-        payload = encode_request(request)
-        key, version = request.__api_key__, request.__version__
-        _, header_size = entity_reader(type(request).__header_schema__)(payload, 0)
-        api = load_all()[key]
-        message, end = api.reader(version)(memoryview(payload), header_size)
-        assert end == len(payload)
-        call = Call(cast(Any, self), api, version, 1, "test", "PLAINTEXT", "localhost", on_close)
-        answer = await cast(Awaitable[Any], api.handler(message, call))
-        return decode_response(b"".join(map(bytes, answer))[4:], load_response_schema(key, version))
+        call = call_of(request.__api_key__, request.__version__, on_close)
+        return await handle(
+            read(request),
+            call,
+            shares=self.shares,
+            placement=SharePlacement(self.replicas, cast(Any, self)),
+            config={"fetch.max.bytes": 1 << 20},
+            clock=self.system.clock,
+        )
 
 
 class ShareMember:

@@ -1,93 +1,24 @@
-"""What a handler gets besides the request: the call, and the services of the node it runs in."""
+"""What every handler gets besides the request: the call. What else it needs, it names (see `binding`)."""
 
-import asyncio
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+from ottla.api.allowances import Allowance
+from ottla.api.pacing import LongWork, Turn
 from ottla.errors import KafkaError
 from ottla.ports import Part
 
 if TYPE_CHECKING:
-    from ottla.api.allowances import Allowance, Allowances
-    from ottla.api.cluster_view import PartitionCache
-    from ottla.api.fetch_sessions import FetchSessions
-    from ottla.api.producer_ids import ProducerIds
     from ottla.api.registry import Api
-    from ottla.api.slices import Pace, Turn
-    from ottla.config import BrokerConfig
-    from ottla.group.coordinator import GroupCoordinator
-    from ottla.metadata.model.image import Image
-    from ottla.metadata.runtime.active import Controller
-    from ottla.metadata.runtime.feed import MetadataFeed
-    from ottla.raft.driver import QuorumState
-    from ottla.raft.voter_changes import VoterAdministration
-    from ottla.replica.host import ReplicaHost
-    from ottla.replica.settings import LiveSettings
-    from ottla.share.coordinator import ShareCoordinator
-    from ottla.share.host import ShareHost
-    from ottla.system import System
-    from ottla.txn.coordinator import TransactionCoordinator
-    from ottla.txn.marking import MarkerWriter
-    from ottla.txn.verifying import Verifier
 
-__all__ = ["Answer", "AnswerBytes", "Call", "Deferred", "Services"]
+__all__ = ["Answer", "Call", "Deferred"]
 
 Answer = list[Part] | None
 """The parts of a response frame, some perhaps to be read when they are sent; None when the protocol wants no answer."""
 
 RESPONSE_HEADER = struct.Struct(">ii")
-
-
-class AnswerBytes(Protocol):
-    """Memory of answers, those that are being made among them."""
-
-    def change(self, by_bytes: int) -> None: ...
-    async def until_plenty(self) -> None:
-        """Until clients have taken most of what was made for them, or it took too long."""
-
-
-@dataclass(slots=True)
-class Services:
-    """The parts of a node that handlers may use."""
-
-    node_id: int
-    cluster_id: str
-    config: "BrokerConfig"
-    settings: "LiveSettings"
-    system: "System"
-    feed: "MetadataFeed"
-    controller: "Controller"
-    describe_quorum: "Callable[[], Awaitable[QuorumState]]"
-    voters: "VoterAdministration"
-    replicas: "ReplicaHost"
-    producer_ids: "ProducerIds"
-    fetch_sessions: "FetchSessions"
-    partition_cache: "PartitionCache"
-    allowances: "Allowances"
-    groups: "GroupCoordinator"
-    share_states: "ShareCoordinator"
-    transactions: "TransactionCoordinator"
-    verifier: "Verifier"
-    markers: "MarkerWriter"
-    shares: "ShareHost"
-    answers: AnswerBytes
-    pace: "Pace"
-    """Of all that work in slices."""
-    long_work: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the one that works in slices (see `slices.Turn`)."""
-    long_commands: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the one whose large request waits for the controller."""
-    long_appends: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the one that produces very many batches at once."""
-    lookups: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the one that searches a log by time: that may take long, and logs need threads to flush."""
-
-    @property
-    def image(self) -> "Image":
-        return self.feed.image
 
 
 class Deferred(ABC):
@@ -105,13 +36,18 @@ class Deferred(ABC):
         """Called once, after `finish`. Raises what a handler may raise."""
 
     def close(self) -> None:  # noqa: B027 - nothing to give back is the plain case
-        """The waiting is over: stop timers, leave lists."""
+        """The waiting is over, or never began: stop timers, leave lists."""
 
-    def deliver_to(self, deliver: "Callable[[], None]") -> None:
+    def begin_waiting(self) -> None:  # noqa: B027 - one that others settle needs nothing
+        """Start timers, watch what it waits for. Called once, by `start`."""
+
+    def start(self, deliver: Callable[[], None]) -> None:
+        """Somebody waits from now on: `deliver` is called when the answer can be made."""
         if self.is_over:
             deliver()
         else:
             self._deliver = deliver
+            self.begin_waiting()
 
     def finish(self) -> None:
         if not self.is_over:
@@ -145,8 +81,8 @@ class Call:
         "is_under_way",
         "kept_bytes",
         "listener",
+        "long_work",
         "made_bytes",
-        "node",
         "on_close",
         "request_bytes",
         "spent_s",
@@ -160,16 +96,16 @@ class Call:
 
     def __init__(
         self,
-        node: Services,
+        long_work: LongWork,
         api: "Api",
         version: int,
         correlation_id: int,
         client_id: str | None,
         listener: str,
         host: str,
-        on_close: "dict[object, Callable[[], None]] | None" = None,
+        on_close: dict[object, Callable[[], None]] | None = None,
     ) -> None:
-        self.node = node
+        self.long_work = long_work
         self.api = api
         self.version = version
         self.correlation_id = correlation_id
@@ -196,7 +132,7 @@ class Call:
     def forget_made(self) -> None:
         """What was made of the answer is gone, or somebody else counts it from now on."""
         if self.counted_bytes:
-            self.node.answers.change(-self.counted_bytes)
+            self.long_work.answers.change(-self.counted_bytes)
         self.made_bytes = self.counted_bytes = 0
 
     def close(self) -> None:

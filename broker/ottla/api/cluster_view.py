@@ -1,12 +1,13 @@
 """The image as clients see it on one listener: brokers' endpoints, and partitions with their state of health."""
 
-from ottla.api.call import Call
+from dataclasses import dataclass, field
+
 from ottla.errors import Code
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState, Topic
 from ottla.wire.metadata_response import BrokerEndpoint, PartitionLine, encode_partitions
 
-__all__ = ["PartitionCache", "brokers_on", "controller_id", "partition_line"]
+__all__ = ["ClusterView", "PartitionCache", "brokers_on", "partition_line"]
 
 
 def brokers_on(image: Image, listener: str, *, fenced: bool = False) -> list[BrokerEndpoint]:
@@ -19,11 +20,6 @@ def brokers_on(image: Image, listener: str, *, fenced: bool = False) -> list[Bro
             BrokerEndpoint(broker.id, x.host, x.port, broker.rack) for x in broker.listeners if x.name == listener
         ]
     return found
-
-
-def controller_id(call: Call) -> int:
-    """Clients send controller requests to any broker, and that broker passes them on; so name one that is alive."""
-    return call.node.node_id
 
 
 def partition_line(image: Image, state: PartitionState, *, leader_must_listen: frozenset[int]) -> PartitionLine:
@@ -61,6 +57,16 @@ class PartitionCache:
 
     def forget_deleted(self, image: Image) -> None:
         self._encoded = {key: value for key, value in self._encoded.items() if key[0] in image.topics}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """What clients are told of the cluster and do not find in the image."""
+
+    cluster_id: str
+    controller_id: int
+    """Clients send controller requests to any broker, and that broker passes them on: this one, which is alive."""
+    partitions: PartitionCache = field(default_factory=PartitionCache)
 
 
 def layout(version: int) -> int:

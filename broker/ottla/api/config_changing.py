@@ -3,7 +3,7 @@
 from typing import Any
 
 from ottla.api.call import Answer, Call
-from ottla.api.topic_making import submit
+from ottla.api.controller_client import ControllerClient
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import AlterConfigs, IncrementalAlterConfigs, Outcome
 from ottla.metadata.model.state import ConfigResource, ResourceType
@@ -13,7 +13,7 @@ __all__ = ["answer"]
 CHANGEABLE = (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP)
 
 
-async def answer(command: AlterConfigs | IncrementalAlterConfigs, call: Call) -> Answer:
+async def answer(command: AlterConfigs | IncrementalAlterConfigs, call: Call, controller: ControllerClient) -> Answer:
     """Submit and answer line by line."""
     resources = [resource for resource, _ in command.resources]
     try:
@@ -22,7 +22,7 @@ async def answer(command: AlterConfigs | IncrementalAlterConfigs, call: Call) ->
                 raise KafkaError(
                     Code.invalid_request, f"{name}: settings of resource type {resource_type} are not served"
                 )
-        outcomes = await submit(command, call)
+        outcomes = await controller.submit(command)
     except KafkaError as error:
         outcomes = [Outcome(resource, error.code, error.message) for resource in resources]
     return call.reply(responses=[_line(outcome) for outcome in outcomes])

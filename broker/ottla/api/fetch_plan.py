@@ -6,17 +6,22 @@ Records are only located here; the connection reads them when the client takes t
 from dataclasses import dataclass, field
 from typing import TypedDict
 
+from ottla.api.call import Call
 from ottla.api.fetch_sessions import Wanted
-from ottla.api.slices import Pace, sliced
+from ottla.api.pacing import Pace, sliced
+from ottla.api.requests import FetchRequest
+from ottla.config import BrokerConfig
 from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
-from ottla.replica.nearest import LEADER, nearest
+from ottla.replica.nearest import LEADER, RACK_AWARE, nearest
 from ottla.replica.partition import ROLE_CHANGED_BYTES, Partition
 from ottla.storage.log.log import Located
 from ottla.wire.fetch_response import Fetched
 
-__all__ = ["Plan", "Reading"]
+__all__ = ["FetchPlans", "Plan", "Reading"]
 
+READ_COMMITTED = 1
+FOLLOWERS_SINCE = 11
 PARTITIONS_READ_AT_ONCE_MAX = 50  # by a fetch that waits: many fetches may wait for the same append
 
 
@@ -197,3 +202,31 @@ class Plan:
         if error.code in (Code.not_leader_or_follower, Code.fenced_leader_epoch):
             leader = self._replicas.leader_of(wanted.topic, wanted.index)
         return Fetched(wanted.index, error.code, leader=leader)
+
+
+class FetchPlans:
+    """Makes the plans of a node."""
+
+    def __init__(self, replicas: ReplicaHost, config: BrokerConfig) -> None:
+        self._replicas = replicas
+        self._size_bytes_max: int = config["fetch.max.bytes"]
+        selector: str | None = config["replica.selector.class"]
+        self._cares_for_racks = selector is not None and selector.rpartition(".")[2] == RACK_AWARE
+
+    def plan(self, wanted: list[Wanted], request: FetchRequest, call: Call) -> Plan:
+        knows_followers = call.version >= FOLLOWERS_SINCE
+        return Plan(
+            wanted=wanted,
+            size_bytes_max=self._size_bytes_max_of(request, call),
+            read_committed=request.isolation_level == READ_COMMITTED,
+            replicas=self._replicas,
+            pace=call.long_work.pace,
+            from_leader_only=not knows_followers,
+            rack=request.rack_id or "" if knows_followers and self._cares_for_racks else "",
+        )
+
+    def _size_bytes_max_of(self, request: FetchRequest, call: Call) -> int:
+        """Not more at once than a quota could bear; otherwise it could never be answered."""
+        size = min(request.max_bytes, self._size_bytes_max)
+        meter = call.allowance.fetch if call.allowance is not None else None
+        return size if meter is None else min(size, max(meter.window_bytes, 1))

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from ottla.api.call import Answer, Deferred
 from ottla.api.fetch_plan import Plan, Reading
-from ottla.api.slices import Turn, sliced
+from ottla.api.pacing import Turn, sliced
 from ottla.replica.partition import Partition
 
 __all__ = ["DelayedFetch", "DelayedLargeFetch"]
@@ -14,8 +14,8 @@ __all__ = ["DelayedFetch", "DelayedLargeFetch"]
 class DelayedFetch(Deferred):
     """The long poll: reads again when the partitions have grown by enough bytes together, or one changed its role.
 
-    Made before the log is read for the first time: no append between that and the waiting is missed. One append may
-    concern very many fetches: those of many partitions read in slices, so that others are served in between.
+    To be made and started in the turn of the loop in which the plan was read: no append in between is missed. One
+    append may concern very many fetches: those of many partitions read in slices, so that others are served in between.
     """
 
     def __init__(self, plan: Plan, answer: Callable[[Reading], Answer], *, size_bytes_min: int, wait_ms: int) -> None:
@@ -29,8 +29,13 @@ class DelayedFetch(Deferred):
         self._time_is_up = False
         self._task: asyncio.Task[None] | None = None
         self._error: Exception | None = None
-        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._check, True)
-        self._partitions = plan.partitions
+        self._wait_s = wait_ms / 1000
+        self._timer: asyncio.TimerHandle | None = None
+        self._partitions: list[Partition] = []
+
+    def begin_waiting(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._wait_s, self._check, True)
+        self._partitions = self._plan.partitions
         for partition in self._partitions:
             partition.watch(self)
 
@@ -48,7 +53,8 @@ class DelayedFetch(Deferred):
         return self._answer(self._reading)
 
     def close(self) -> None:
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
         for partition in self._partitions:
@@ -129,7 +135,12 @@ class DelayedLargeFetch(Deferred):
         self._error: Exception | None = None
         self._partitions: list[Partition] = []
         self._time_is_up = False
-        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._end_of_time)
+        self._wait_s = wait_ms / 1000
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def begin_waiting(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._wait_s, self._end_of_time)
         self._task = asyncio.ensure_future(self._run())
 
     def moved(self, partition: Partition, appended_bytes: int) -> None:
@@ -143,8 +154,9 @@ class DelayedLargeFetch(Deferred):
         return self._made
 
     def close(self) -> None:
-        self._timer.cancel()
-        if not self._task.done():
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None and not self._task.done():
             self._task.cancel()
         for partition in self._partitions:
             partition.unwatch(self)

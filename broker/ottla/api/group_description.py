@@ -9,6 +9,7 @@ from ottla.api.call import Call
 from ottla.api.slices import encoded, encoded_or_refused, paced, until_committed
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Partitions
+from ottla.group.coordinator import GroupCoordinator
 from ottla.group.heartbeats.entries import by_topic
 from ottla.group.heartbeats.group import HeartbeatGroup
 from ottla.group.shard import Shard
@@ -25,6 +26,7 @@ Kind = TypeVar("Kind", bound=HeartbeatGroup[Any])
 
 async def described_groups(
     group_ids: Sequence[str],
+    groups: GroupCoordinator,
     kind: type[Kind],
     describe: Callable[[Kind], dict[str, Any]],
     member: Callable[[Kind, Any], dict[str, Any]],
@@ -35,7 +37,7 @@ async def described_groups(
 
     async def line(group_id: str) -> dict[str, Any]:
         check(group_id)
-        shard, group = _find(group_id, kind, call)
+        shard, group = _find(group_id, kind, groups)
         made = partial(member, group)
         described = {**describe(group), "members": await described_members(group.log.members.values(), made, call)}
         await until_committed(shard, group.written, call)
@@ -53,9 +55,9 @@ async def described_members(
     return await encoded(call, ("groups", "members"), (describe(one) async for one in paced(list(members), call)))
 
 
-def _find(group_id: str, kind: type[Kind], call: Call) -> tuple[Shard, Kind]:
+def _find(group_id: str, kind: type[Kind], groups: GroupCoordinator) -> tuple[Shard, Kind]:
     """KafkaError when there is no such group of this kind."""
-    shard = call.node.groups.shard_of(group_id)
+    shard = groups.shard_of(group_id)
     group = shard.groups.get(group_id)
     if not isinstance(group, kind):
         is_not = "not found" if group is None else f"is not a {kind.type} group"

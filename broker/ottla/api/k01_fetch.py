@@ -9,35 +9,41 @@ from collections.abc import Awaitable
 from functools import partial
 
 from ottla.api.call import Answer, Call, Deferred
-from ottla.api.fetch_plan import Plan, Reading
-from ottla.api.fetch_sessions import FINAL_EPOCH, Session, Wanted
+from ottla.api.fetch_plan import FetchPlans, Plan, Reading
+from ottla.api.fetch_sessions import FINAL_EPOCH, FetchSessions, Session, Wanted
 from ottla.api.fetching import DelayedFetch, DelayedLargeFetch
+from ottla.api.pacing import Turn, sliced
 from ottla.api.registry import api
 from ottla.api.requests import FetchPartition, FetchRequest, FetchTopic
-from ottla.api.slices import Turn, sliced
 from ottla.errors import Code, KafkaError
-from ottla.replica.nearest import RACK_AWARE
+from ottla.ports import Clock
+from ottla.system import Threads
 from ottla.wire.fetch_response import Fetched, encode, encode_joined
 
-READ_COMMITTED = 1
-FOLLOWERS_SINCE = 11
 PARTITIONS_AT_ONCE_MAX = 2_000  # 4 µs each
 
 Topics = dict[str | bytes, list[Fetched]]
 
 
 @api(key=1, versions=(4, 18), elements_max=None)
-def fetch(request: FetchRequest, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
+def fetch(
+    request: FetchRequest,
+    call: Call,
+    fetch_plans: FetchPlans,
+    fetch_sessions: FetchSessions,
+    clock: Clock,
+    threads: Threads,
+) -> Answer | Awaitable[Answer | Deferred] | Deferred:
     if call.is_large:
-        return _fetch_large(request, call)
+        return _fetch_large(request, call, fetch_plans, fetch_sessions, clock, threads)
     wanted = [_wanted(topic, part, call) for topic in request.topics for part in topic.partitions]
     try:
-        session = _session(request, wanted, call)
+        session = _session(request, wanted, call, fetch_sessions, clock)
     except KafkaError as error:
         return _no_session(error, call)
+    plan = fetch_plans.plan(list(session.wanted.values()), request, call)
     if len(session.wanted) > PARTITIONS_AT_ONCE_MAX:
-        return _fetch_in_slices(session, request, call)
-    plan = _plan(list(session.wanted.values()), request, call)
+        return _fetch_in_slices(plan, session, request, call, threads)
     reading = plan.read()
     if reading.cold:
         return _read_cold(plan, session, call)
@@ -48,28 +54,37 @@ def fetch(request: FetchRequest, call: Call) -> Answer | Awaitable[Answer | Defe
     )
 
 
-async def _fetch_large(request: FetchRequest, call: Call) -> Answer | Deferred:
+async def _fetch_large(
+    request: FetchRequest,
+    call: Call,
+    fetch_plans: FetchPlans,
+    fetch_sessions: FetchSessions,
+    clock: Clock,
+    threads: Threads,
+) -> Answer | Deferred:
     named = ((topic, part) for topic in request.topics for part in topic.partitions)
-    wanted = [_wanted(topic, part, call) async for topic, part in sliced(named, call.node.pace)]
+    wanted = [_wanted(topic, part, call) async for topic, part in sliced(named, call.long_work.pace)]
     try:
-        session = _session(request, wanted, call)
+        session = _session(request, wanted, call, fetch_sessions, clock)
     except KafkaError as error:
         return _no_session(error, call)
-    return await _fetch_in_slices(session, request, call)
+    plan = fetch_plans.plan(list(session.wanted.values()), request, call)
+    return await _fetch_in_slices(plan, session, request, call, threads)
 
 
-async def _fetch_in_slices(session: Session, request: FetchRequest, call: Call) -> Answer | Deferred:
+async def _fetch_in_slices(
+    plan: Plan, session: Session, request: FetchRequest, call: Call, threads: Threads
+) -> Answer | Deferred:
     """Of more partitions than one turn of the loop bears, named by this request or by those before it."""
-    plan = _plan(list(session.wanted.values()), request, call)
-    async with call.turn or Turn(call.node.long_work):
+    async with call.turn or Turn(call.long_work.lock):
         reading = await plan.read_in_slices()
         if reading.is_final or reading.size_bytes >= request.min_bytes or request.max_wait <= 0:
-            return await _answer_in_slices(session, reading, call)
+            return await _answer_in_slices(session, reading, call, threads)
     return DelayedLargeFetch(
         plan,
         reading,
-        lambda found: _answer_in_slices(session, found, call),
-        lock=call.node.long_work,
+        lambda found: _answer_in_slices(session, found, call, threads),
+        lock=call.long_work.lock,
         size_bytes_min=request.min_bytes,
         wait_ms=request.max_wait,
     )
@@ -79,34 +94,10 @@ def _no_session(error: KafkaError, call: Call) -> Answer:
     return call.frame(encode(call.version, error_code=error.code, session_id=0, topics=()))
 
 
-def _plan(wanted: list[Wanted], request: FetchRequest, call: Call) -> Plan:
-    return Plan(
-        wanted=wanted,
-        size_bytes_max=_size_bytes_max(request, call),
-        read_committed=request.isolation_level == READ_COMMITTED,
-        replicas=call.node.replicas,
-        pace=call.node.pace,
-        from_leader_only=call.version < FOLLOWERS_SINCE,
-        rack=_rack(request, call) if call.version >= FOLLOWERS_SINCE else "",
-    )
-
-
-def _size_bytes_max(request: FetchRequest, call: Call) -> int:
-    """Not more at once than a quota could bear; otherwise it could never be answered."""
-    size: int = min(request.max_bytes, call.node.config["fetch.max.bytes"])
-    meter = call.allowance.fetch if call.allowance is not None else None
-    return size if meter is None else min(size, max(meter.window_bytes, 1))
-
-
-def _rack(request: FetchRequest, call: Call) -> str:
-    """The client's, if this broker is configured to care."""
-    selector: str | None = call.node.config["replica.selector.class"]
-    wanted: str = request.rack_id or ""
-    return wanted if selector is not None and selector.rpartition(".")[2] == RACK_AWARE else ""
-
-
-def _session(request: FetchRequest, wanted: list[Wanted], call: Call) -> Session:
-    return call.node.fetch_sessions.begin(
+def _session(
+    request: FetchRequest, wanted: list[Wanted], call: Call, fetch_sessions: FetchSessions, clock: Clock
+) -> Session:
+    return fetch_sessions.begin(
         session_id=request.session_id if call.version >= 7 else 0,
         epoch=request.session_epoch if call.version >= 7 else FINAL_EPOCH,
         wanted=wanted,
@@ -116,7 +107,7 @@ def _session(request: FetchRequest, wanted: list[Wanted], call: Call) -> Session
             for index in topic.partitions
         ],
         uses_ids=_uses_ids(call),
-        now=call.node.system.clock.monotonic(),
+        now=clock.monotonic(),
     )
 
 
@@ -149,16 +140,16 @@ def _answer(session: Session, reading: Reading, call: Call) -> Answer:
     return call.frame(encode(call.version, error_code=Code.none, session_id=session.id, topics=list(topics.items())))
 
 
-async def _answer_in_slices(session: Session, reading: Reading, call: Call) -> Answer:
+async def _answer_in_slices(session: Session, reading: Reading, call: Call, threads: Threads) -> Answer:
     if throttled := _throttled(session, reading, call):
         return throttled
     topics: Topics = {}
-    async for wanted, fetched in sliced(reading.answers, call.node.pace):
+    async for wanted, fetched in sliced(reading.answers, call.long_work.pace):
         _add(topics, session, wanted, fetched)
     made = partial(
         encode_joined, call.version, error_code=Code.none, session_id=session.id, topics=list(topics.items())
     )
-    return call.frame(await call.node.system.threads.run(made))
+    return call.frame(await threads.run(made))
 
 
 def _throttled(session: Session, reading: Reading, call: Call) -> Answer:

@@ -5,17 +5,19 @@ v2 isolation level · v4 leader epochs (KIP-320) · v6 flexible · v7 max timest
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from ottla.api.call import Answer, Call
+from ottla.api.lookups import Lookups
 from ottla.api.partition_results import at_once
 from ottla.api.registry import api
 from ottla.api.requests import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.errors import Code, KafkaError
+from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
 from ottla.storage.log.log import TimestampOffset
-from ottla.system import finished
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 READ_COMMITTED = 1
@@ -23,6 +25,8 @@ CONSUMER = -1
 UNKNOWN = TimestampOffset(offset=-1, timestamp=-1, leader_epoch=-1)
 KNOWN_SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 NOT_AVAILABLE_SINCE = 5
+
+Search = Callable[..., Awaitable[TimestampOffset | None]]
 
 
 class Asked(NamedTuple):
@@ -33,14 +37,14 @@ class Asked(NamedTuple):
 
 
 @api(key=2, versions=(1, 10), elements_max=None)
-async def list_offsets(request: ListOffsetsRequest, call: Call) -> Answer:
+async def list_offsets(request: ListOffsetsRequest, call: Call, replicas: ReplicaHost, lookups: Lookups) -> Answer:
     topics, twice = _each_once(request.topics)
-    own_lookups = asyncio.Lock()
+    search = partial(lookups.run, asyncio.Lock())
 
     async def answer(topic: str, part: ListOffsetsPartition) -> dict[str, int]:
         if (topic, part.partition_index) in twice:
             return _refused(part, Code.invalid_request)
-        return await _answer(topic, part, request, call, own_lookups)
+        return await _answer(topic, part, request, call, replicas, search)
 
     return call.reply(topics=await at_once(topics, answer, call))
 
@@ -62,13 +66,18 @@ def _refused(part: ListOffsetsPartition, code: Code) -> dict[str, int]:
 
 
 async def _answer(
-    topic: str, part: ListOffsetsPartition, request: ListOffsetsRequest, call: Call, own_lookups: asyncio.Lock
+    topic: str,
+    part: ListOffsetsPartition,
+    request: ListOffsetsRequest,
+    call: Call,
+    replicas: ReplicaHost,
+    search: Search,
 ) -> dict[str, int]:
     try:
         _check_timestamp(part.timestamp, call.version)
-        partition = call.node.replicas.require(topic, part.partition_index)
+        partition = replicas.require(topic, part.partition_index)
         partition.require_leader(part.current_leader_epoch)
-        found = await _search(partition, part.timestamp, request, call, own_lookups)
+        found = await _search(partition, part.timestamp, request, search)
     except KafkaError as error:
         is_new_to_it = error.code is Code.offset_not_available and call.version < NOT_AVAILABLE_SINCE
         return _refused(part, Code.leader_not_available if is_new_to_it else error.code)
@@ -87,9 +96,7 @@ def _check_timestamp(timestamp: int, version: int) -> None:
         raise KafkaError(Code.unsupported_version, f"{timestamp} is no timestamp that ListOffsets v{version} knows")
 
 
-async def _search(
-    partition: Partition, timestamp: int, request: ListOffsetsRequest, call: Call, own_lookups: asyncio.Lock
-) -> TimestampOffset:
+async def _search(partition: Partition, timestamp: int, request: ListOffsetsRequest, search: Search) -> TimestampOffset:
     log = partition.log
     end = _readable_end(partition, request)
     if timestamp == LATEST:
@@ -99,14 +106,10 @@ async def _search(
         return TimestampOffset(log.start_offset, -1, log.epochs.epoch_for_offset(log.start_offset))
     if timestamp == LATEST_TIERED:
         return UNKNOWN
-    # One at a time over all connections. Of each request one waits for that: those of others come between its own.
-    # A client that goes does not let the next one begin before the thread is free.
-    async with own_lookups, call.node.lookups:
-        run = call.node.system.threads.run
-        if timestamp == MAX_TIMESTAMP:
-            found = await finished(run(log.max_timestamp))
-        else:
-            found = await finished(run(log.offset_for_timestamp, timestamp))
+    if timestamp == MAX_TIMESTAMP:
+        found = await search(log.max_timestamp)
+    else:
+        found = await search(log.offset_for_timestamp, timestamp)
     if found is not None and found.offset < end:
         return found
     _require_settled(partition, request)

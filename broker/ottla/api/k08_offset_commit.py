@@ -9,7 +9,12 @@ from ottla.api.registry import MANY_ELEMENTS_MAX, MOST_BYTES_MAX, api
 from ottla.api.requests import OffsetCommitRequest, OffsetCommitRequestPartition
 from ottla.coordination.core.records import Record
 from ottla.errors import Code, KafkaError
+from ottla.group.coordinator import GroupCoordinator
 from ottla.group.offsets.records import INT32, NO_EXPIRY, CommittedOffset, offset_key_head, offset_value
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.ports import Clock
+from ottla.replica.settings import LiveSettings
 from ottla.wire.offset_commit import CommitRequest, PartitionCommit, encode, flexible_reader
 from ottla.wire.text_limits import is_too_long
 
@@ -30,16 +35,23 @@ Results = list[tuple[str, list[tuple[int, int]]]]
     elements_max=MANY_ELEMENTS_MAX,
     bytes_max=MOST_BYTES_MAX,
 )
-def offset_commit(request: OffsetCommitRequest, call: Call) -> Answer | Deferred:
+def offset_commit(
+    request: OffsetCommitRequest,
+    call: Call,
+    groups: GroupCoordinator,
+    feed: MetadataFeed,
+    settings: LiveSettings,
+    clock: Clock,
+) -> Answer | Deferred:
     asked = request if isinstance(request, CommitRequest) else _plain(request)
     if is_too_long(asked.group_id):
         return _reply(call, _all_fine(asked), Code.invalid_group_id)
-    entries, records, results = _sorted_out(asked, call)
+    entries, records, results = _sorted_out(asked, feed.image, settings, now_ms=clock.wall_ms())
     if not entries:
         return _reply(call, results, Code.none)
     waiting = CommitAnswer(call, results)
     try:
-        call.node.groups.commit(asked, call.version, entries, records, waiting.settle)
+        groups.commit(asked, call.version, entries, records, waiting.settle)
     except KafkaError as error:
         return _reply(call, results, error.code)
     return waiting
@@ -83,10 +95,10 @@ def _all_fine(request: CommitRequest) -> Results:
 
 
 def _sorted_out(
-    request: CommitRequest, call: Call
+    request: CommitRequest, image: Image, settings: LiveSettings, *, now_ms: int
 ) -> tuple[list[tuple[str, int, CommittedOffset]], list[Record], Results]:
     """What can be committed, its records, and the code of every partition if all goes well."""
-    topics, now_ms = call.node.image.topics, call.node.system.clock.wall_ms()
+    topics = image.topics
     expires_ms = NO_EXPIRY if request.retention_time < 0 else min(now_ms + request.retention_time, INT64_MAX)
     entries: list[tuple[str, int, CommittedOffset]] = []
     records: list[Record] = []
@@ -99,7 +111,7 @@ def _sorted_out(
         for index, offset, leader_epoch, metadata in partitions:
             if not 0 <= index < count:
                 lines.append((index, UNKNOWN))
-            elif metadata and len(metadata) > call.node.settings.broker("offset.metadata.max.bytes"):
+            elif metadata and len(metadata) > settings.broker("offset.metadata.max.bytes"):
                 lines.append((index, TOO_LARGE))
             else:
                 committed = CommittedOffset(offset, leader_epoch, metadata or "", now_ms, expires_ms)

@@ -12,6 +12,7 @@ from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
 from ottla.api.slices import encoded, encoded_or_refused, paced, until_committed
 from ottla.errors import Code, KafkaError
+from ottla.group.coordinator import GroupCoordinator
 from ottla.group.offsets.committed import GroupOffsets, ShardOffsets
 from ottla.group.offsets.records import CommittedOffset
 from ottla.wire.writer import EncodedArray
@@ -24,24 +25,24 @@ Offsets = Iterable[tuple[int, CommittedOffset | None]]
 
 
 @api(key=9, versions=(1, 9), elements_max=MANY_ELEMENTS_MAX)
-async def offset_fetch(request: OffsetFetchRequest, call: Call) -> Answer:
+async def offset_fetch(request: OffsetFetchRequest, call: Call, groups: GroupCoordinator) -> Answer:
     """In slices, however small the request: a group may have very many offsets."""
     if call.version >= SEVERAL_GROUPS_SINCE:
-        return await _several(request, call)
+        return await _several(request, call, groups)
     stable = getattr(request, "require_stable", False)
     try:
-        return call.reply(topics=await _topics(request, call, ("topics",), stable=stable), error_code=Code.none)
+        return call.reply(topics=await _topics(request, call, groups, ("topics",), stable=stable), error_code=Code.none)
     except KafkaError as error:
         call.forget_made()
         topics = [_refused(topic, error.code) for topic in request.topics or ()] if call.version < 2 else []
         return call.reply(topics=topics, error_code=error.code)
 
 
-async def _several(request: OffsetFetchRequest, call: Call) -> Answer:
+async def _several(request: OffsetFetchRequest, call: Call, groups: GroupCoordinator) -> Answer:
     path = ("groups",)
 
     async def line(asked: OffsetFetchRequestGroup) -> dict[str, Any]:
-        topics = await _topics(asked, call, (*path, "topics"), stable=request.require_stable)
+        topics = await _topics(asked, call, groups, (*path, "topics"), stable=request.require_stable)
         return {"group_id": asked.group_id, "topics": topics, "error_code": Code.none}
 
     return call.reply(
@@ -60,12 +61,14 @@ def _refused_group(asked: OffsetFetchRequestGroup, error: KafkaError) -> dict[st
     return {"group_id": asked.group_id, "topics": [], "error_code": error.code}
 
 
-async def _topics(asked: Asked, call: Call, path: tuple[str, ...], *, stable: bool) -> EncodedArray:
+async def _topics(
+    asked: Asked, call: Call, groups: GroupCoordinator, path: tuple[str, ...], *, stable: bool
+) -> EncodedArray:
     """Read, and hand it out when it is committed: what was read may be newer than that.
 
     `stable`: an offset that an undecided transaction may replace is refused (KIP-447).
     """
-    shard = call.node.groups.shard_of(asked.group_id)
+    shard = groups.shard_of(asked.group_id)
     group = shard.groups.get(asked.group_id)
     if group is not None:
         member_id, epoch = getattr(asked, "member_id", None), getattr(asked, "member_epoch", -1)

@@ -9,14 +9,15 @@ from ottla.api.registry import MOST_BYTES_MAX, api
 from ottla.api.requests import JoinGroupRequest
 from ottla.errors import KafkaError
 from ottla.group.classic.member import REASON_CHARACTERS_MAX, Join, Joined
+from ottla.group.coordinator import GroupCoordinator
 
 NULL_PROTOCOL_SINCE = 7
 
 
 @api(key=11, versions=(0, 9), bytes_max=MOST_BYTES_MAX)
-async def join_group(request: JoinGroupRequest, call: Call) -> Answer:
+async def join_group(request: JoinGroupRequest, call: Call, groups: GroupCoordinator) -> Answer:
     try:
-        joined = await call.node.groups.join(request.group_id, _request(request, call))
+        joined = await groups.join(request.group_id, _request(request, call))
     except KafkaError as error:
         joined = Joined(error.code, member_id=request.member_id)
     return _reply(joined, call)

@@ -10,13 +10,14 @@ from ottla.api.registry import api
 from ottla.api.requests import LeaveGroupRequest
 from ottla.errors import Code
 from ottla.group.classic.member import REASON_CHARACTERS_MAX, Leave
+from ottla.group.coordinator import GroupCoordinator
 
 SEVERAL_SINCE = 3
 
 
 @api(key=13, versions=(0, 5))
-async def leave_group(request: LeaveGroupRequest, call: Call) -> Answer:
-    left = await call.node.groups.leave(request.group_id, _members(request, call))
+async def leave_group(request: LeaveGroupRequest, call: Call, groups: GroupCoordinator) -> Answer:
+    left = await groups.leave(request.group_id, _members(request, call))
     code = left.code
     if call.version < SEVERAL_SINCE and left.members:
         code = code or left.members[0][1]

@@ -8,15 +8,16 @@ from ottla.api.registry import MOST_BYTES_MAX, api
 from ottla.api.requests import SyncGroupRequest
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.member import Sync
+from ottla.group.coordinator import GroupCoordinator
 
 PROTOCOL_SINCE = 5
 
 
 @api(key=14, versions=(0, 5), bytes_max=MOST_BYTES_MAX)
-async def sync_group(request: SyncGroupRequest, call: Call) -> Answer:
+async def sync_group(request: SyncGroupRequest, call: Call, groups: GroupCoordinator) -> Answer:
     if call.version >= PROTOCOL_SINCE and not (request.protocol_type and request.protocol_name):
         raise KafkaError(Code.inconsistent_group_protocol)
-    synced = await call.node.groups.sync(request.group_id, _request(request))
+    synced = await groups.sync(request.group_id, _request(request))
     return call.reply(
         error_code=synced.code,
         protocol_type=synced.protocol_type,

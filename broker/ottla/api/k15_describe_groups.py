@@ -15,16 +15,17 @@ from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import ClassicGroup
 from ottla.group.classic.member import Member
 from ottla.group.classic.states import State
+from ottla.group.coordinator import GroupCoordinator
 
 NOT_FOUND_SINCE = 6
 
 
 @api(key=15, versions=(0, 6))
-async def describe_groups(request: DescribeGroupsRequest, call: Call) -> Answer:
+async def describe_groups(request: DescribeGroupsRequest, call: Call, groups: GroupCoordinator) -> Answer:
     """In slices, however small the request: a group may have very many members."""
 
     async def line(group_id: str) -> dict[str, Any]:
-        return await _group(group_id, call)
+        return await _group(group_id, call, groups)
 
     return call.reply(
         groups=await encoded_or_refused(call, ("groups",), request.groups, line, refused=_refused, key=str)
@@ -35,8 +36,8 @@ def _refused(group_id: str, error: KafkaError) -> dict[str, Any]:
     return {"group_id": group_id, "error_code": error.code, "error_message": error.message}
 
 
-async def _group(group_id: str, call: Call) -> dict[str, Any]:
-    group = call.node.groups.shard_of(group_id).groups.get(group_id)
+async def _group(group_id: str, call: Call, groups: GroupCoordinator) -> dict[str, Any]:
+    group = groups.shard_of(group_id).groups.get(group_id)
     if isinstance(group, ClassicGroup):
         return await _described(group, call)
     if call.version < NOT_FOUND_SINCE:

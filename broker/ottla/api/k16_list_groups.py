@@ -8,22 +8,23 @@ from ottla.api.requests import ListGroupsRequest
 from ottla.api.slices import encoded, paced
 from ottla.errors import Code
 from ottla.group.contract.group import Group
+from ottla.group.coordinator import GroupCoordinator
 
 
 @api(key=16, versions=(0, 5))
-async def list_groups(request: ListGroupsRequest, call: Call) -> Answer:
+async def list_groups(request: ListGroupsRequest, call: Call, groups: GroupCoordinator) -> Answer:
     """In slices, however small the request: a broker may keep very many groups."""
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    known = [group for shard in call.node.groups.shards for group in shard.groups.values()]
-    loading = any(shard.loading for shard in call.node.groups.shards)
+    known = [group for shard in groups.shards for group in shard.groups.values()]
+    loading = any(shard.loading for shard in groups.shards)
     lines = (
         _line(group)
         async for group in paced(known, call)
         if (not states or group.state.lower() in states) and (not types or group.type.lower() in types)
     )
-    groups = await encoded(call, ("groups",), lines)
-    return call.reply(error_code=Code.coordinator_load_in_progress if loading else Code.none, groups=groups)
+    code = Code.coordinator_load_in_progress if loading else Code.none
+    return call.reply(error_code=code, groups=await encoded(call, ("groups",), lines))
 
 
 def _line(group: Group) -> dict[str, Any]:

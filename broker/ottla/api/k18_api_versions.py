@@ -12,17 +12,18 @@ from ottla.api.registry import APIS, api
 from ottla.api.requests import ApiVersionsRequest
 from ottla.errors import Code
 from ottla.metadata.decisions.features import SUPPORTED_FEATURES
+from ottla.metadata.runtime.feed import MetadataFeed
 
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @api(key=18, versions=(0, 4))
-def api_versions(request: ApiVersionsRequest, call: Call) -> Answer:
+def api_versions(request: ApiVersionsRequest, call: Call, feed: MetadataFeed) -> Answer:
     if request is None:
         return call.reply(error_code=Code.unsupported_version, api_keys=[_range(APIS[18])])
     if call.version >= 3 and not _names_software(request):
         return call.reply(error_code=Code.invalid_request)
-    image = call.node.image
+    image = feed.image
     return call.reply(
         api_keys=[_range(served) for _, served in sorted(APIS.items())],
         supported_features=[

@@ -8,34 +8,39 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.controller_client import ControllerClient
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import CreateTopicsCreatableTopic, CreateTopicsRequest
 from ottla.api.slices import encoded, paced
-from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import CreatedTopic, CreateTopics, NewTopic, Outcome
+from ottla.replica.settings import LiveSettings
 
 
 @api(key=19, versions=(2, 7), elements_max=MANY_ELEMENTS_MAX)
-async def create_topics(request: CreateTopicsRequest, call: Call) -> Answer:
-    topics, refused = within_quota([_new(topic) for topic in request.topics], _cost(call), call, strict_since=6)
+async def create_topics(
+    request: CreateTopicsRequest, call: Call, controller: ControllerClient, settings: LiveSettings
+) -> Answer:
+    topics, refused = within_quota([_new(topic) for topic in request.topics], _cost(settings), call, strict_since=6)
     command = CreateTopics(topics, validate_only=request.validate_only)
     try:
-        outcomes = await submit(command, call)
+        outcomes = await controller.submit(command)
     except KafkaError as error:
         outcomes = [Outcome(CreatedTopic(topic.name), error.code, error.message) for topic in topics]
     outcomes += [Outcome(CreatedTopic(topic.name), *OVER_QUOTA) for topic in refused]
     configs = {topic.name: _set(topic) for topic in request.topics}
     # In slices, however small the request: each topic is answered with dozens of settings.
-    lines = (_line(outcome, configs.get(outcome.value.name, {}), call) async for outcome in paced(outcomes, call))
+    lines = (
+        _line(outcome, configs.get(outcome.value.name, {}), call, settings) async for outcome in paced(outcomes, call)
+    )
     return call.reply(topics=await encoded(call, ("topics",), lines))
 
 
-def _cost(call: Call) -> Callable[[NewTopic], int]:
+def _cost(settings: LiveSettings) -> Callable[[NewTopic], int]:
     def partitions(topic: NewTopic) -> int:
         asked = len(topic.assignments) if topic.assignments else topic.partitions
-        return asked if asked > 0 else int(call.node.settings.broker("num.partitions"))
+        return asked if asked > 0 else int(settings.broker("num.partitions"))
 
     return partitions
 
@@ -55,9 +60,11 @@ def _set(topic: CreateTopicsCreatableTopic) -> dict[str, str]:
     return {config.name: config.value for config in topic.configs if config.value is not None}
 
 
-def _line(outcome: Outcome[CreatedTopic], configs: dict[str, str], call: Call) -> dict[str, Any]:
+def _line(
+    outcome: Outcome[CreatedTopic], configs: dict[str, str], call: Call, settings: LiveSettings
+) -> dict[str, Any]:
     topic = outcome.value
-    described = call.node.settings.describe_topic(topic.name, configs) if outcome.ok and call.version >= 5 else []
+    described = settings.describe_topic(topic.name, configs) if outcome.ok and call.version >= 5 else []
     return {
         "name": topic.name,
         "topic_id": topic.id,

@@ -3,23 +3,27 @@
 import uuid
 
 from ottla.api.call import Answer, Call
+from ottla.api.controller_client import ControllerClient
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import DeleteTopicsRequest
-from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import DeleteTopics, Outcome, TopicRef
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.feed import MetadataFeed
 
 NO_ID = uuid.UUID(int=0)
 
 
 @api(key=20, versions=(1, 6), elements_max=MANY_ELEMENTS_MAX)
-async def delete_topics(request: DeleteTopicsRequest, call: Call) -> Answer:
+async def delete_topics(
+    request: DeleteTopicsRequest, call: Call, controller: ControllerClient, feed: MetadataFeed
+) -> Answer:
     refs = _refs(request, call)
-    refs, refused = within_quota(refs, lambda ref: _partitions(ref, call), call, strict_since=5)
+    refs, refused = within_quota(refs, lambda ref: _partitions(ref, feed.image), call, strict_since=5)
     over = [Outcome(ref, *OVER_QUOTA) for ref in refused]
     try:
-        return _reply(await submit(DeleteTopics(refs), call) + over, call)
+        return _reply(await controller.submit(DeleteTopics(refs)) + over, call)
     except KafkaError as error:
         return _reply([Outcome(ref, _known_code(error.code, call.version), error.message) for ref in refs] + over, call)
 
@@ -29,8 +33,7 @@ def _known_code(code: Code, version: int) -> Code:
     return Code.invalid_request if code is Code.topic_deletion_disabled and version < 3 else code
 
 
-def _partitions(ref: TopicRef, call: Call) -> int:
-    image = call.node.image
+def _partitions(ref: TopicRef, image: Image) -> int:
     topic = image.topics.get(ref.name) if ref.name is not None else image.topics_by_id.get(ref.id)
     return len(topic.partitions) if topic is not None else 0
 

@@ -7,23 +7,31 @@ from ottla.api.partition_results import at_once
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import DeleteRecordsPartition, DeleteRecordsRequest
 from ottla.errors import Code, KafkaError
+from ottla.metadata.model.image import Image
 from ottla.metadata.model.topic_names import INTERNAL_TOPICS
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.replica.host import ReplicaHost
 
 TO_THE_END = -1
 
 
 @api(key=21, versions=(0, 2), elements_max=MANY_ELEMENTS_MAX)
-async def delete_records(request: DeleteRecordsRequest, call: Call) -> Answer:
-    return call.reply(
-        topics=await at_once(request.topics, lambda topic, part: _line(topic, part, request.timeout, call), call)
-    )
+async def delete_records(
+    request: DeleteRecordsRequest, call: Call, replicas: ReplicaHost, feed: MetadataFeed
+) -> Answer:
+    async def line(topic: str, part: DeleteRecordsPartition) -> dict[str, int]:
+        return await _line(topic, part, request.timeout, replicas, feed.image)
+
+    return call.reply(topics=await at_once(request.topics, line, call))
 
 
-async def _line(topic: str, part: DeleteRecordsPartition, timeout_ms: int, call: Call) -> dict[str, int]:
+async def _line(
+    topic: str, part: DeleteRecordsPartition, timeout_ms: int, replicas: ReplicaHost, image: Image
+) -> dict[str, int]:
     try:
-        if topic in INTERNAL_TOPICS and call.node.image.partition(topic, part.partition_index) is not None:
+        if topic in INTERNAL_TOPICS and image.partition(topic, part.partition_index) is not None:
             raise KafkaError(Code.invalid_topic_exception, f"records of the internal topic {topic} stay")
-        partition = call.node.replicas.require(topic, part.partition_index)
+        partition = replicas.require(topic, part.partition_index)
         partition.require_leader()
         _refuse_policy(partition.log.settings.cleanup_policies, topic)
         offset = partition.high_watermark if part.offset == TO_THE_END else part.offset

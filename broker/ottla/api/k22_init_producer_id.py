@@ -4,24 +4,28 @@ v2 flexible · v3 producer id and epoch given (KIP-360) · v4 PRODUCER_FENCED ·
 """
 
 from ottla.api.call import Answer, Call
+from ottla.api.producer_ids import ProducerIds
 from ottla.api.registry import api
 from ottla.api.requests import InitProducerIdRequest
 from ottla.api.transaction_codes import fenced_as
 from ottla.errors import Code, KafkaError
+from ottla.txn.coordinator import TransactionCoordinator
 from ottla.txn.core.deciding import ProducerSession
 
 FENCED_SINCE = 4
 
 
 @api(key=22, versions=(0, 5))
-async def init_producer_id(request: InitProducerIdRequest, call: Call) -> Answer:
+async def init_producer_id(
+    request: InitProducerIdRequest, call: Call, producer_ids: ProducerIds, transactions: TransactionCoordinator
+) -> Answer:
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         return _refusal(Code.invalid_request, call)
     if request.transactional_id is None:
-        return call.reply(error_code=Code.none, producer_id=await call.node.producer_ids.next(), producer_epoch=0)
+        return call.reply(error_code=Code.none, producer_id=await producer_ids.next(), producer_epoch=0)
     session = ProducerSession(request.producer_id, request.producer_epoch)
     try:
-        decision = await call.node.transactions.initiate(
+        decision = await transactions.initiate(
             request.transactional_id,
             timeout_ms=request.transaction_timeout,
             expected=session if session.producer_id >= 0 else None,

@@ -7,21 +7,22 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import OffsetForLeaderEpochOffsetForLeaderPartition, OffsetForLeaderEpochRequest
 from ottla.errors import Code, KafkaError
+from ottla.replica.host import ReplicaHost
 
 
 @api(key=23, versions=(2, 4))
-def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, call: Call) -> Answer:
+def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, call: Call, replicas: ReplicaHost) -> Answer:
     return call.reply(
         topics=[
-            {"topic": topic.topic, "partitions": [_answer(topic.topic, part, call) for part in topic.partitions]}
+            {"topic": topic.topic, "partitions": [_answer(topic.topic, part, replicas) for part in topic.partitions]}
             for topic in request.topics
         ]
     )
 
 
-def _answer(topic: str, part: OffsetForLeaderEpochOffsetForLeaderPartition, call: Call) -> dict[str, int]:
+def _answer(topic: str, part: OffsetForLeaderEpochOffsetForLeaderPartition, replicas: ReplicaHost) -> dict[str, int]:
     try:
-        partition = call.node.replicas.require(topic, part.partition)
+        partition = replicas.require(topic, part.partition)
         partition.require_leader(part.current_leader_epoch)
     except KafkaError as error:
         return {"error_code": error.code, "partition": part.partition, "leader_epoch": -1, "end_offset": -1}

@@ -13,6 +13,8 @@ from ottla.api.registry import api
 from ottla.api.requests import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
 from ottla.api.transaction_codes import fenced_as
 from ottla.errors import Code, KafkaError
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.txn.coordinator import TransactionCoordinator
 from ottla.txn.core.deciding import ProducerSession
 from ottla.txn.core.messages import Partitions
 from ottla.txn.core.transaction import TopicPartition
@@ -20,43 +22,54 @@ from ottla.txn.core.transaction import TopicPartition
 SEVERAL_SINCE, FENCED_SINCE = 4, 2
 
 
+class Adding:
+    """`version` is that of the request."""
+
+    def __init__(self, transactions: TransactionCoordinator, feed: MetadataFeed, version: int) -> None:
+        self._transactions = transactions
+        self._feed = feed
+        self._version = version
+
+    async def codes(
+        self, transactional_id: str, session: ProducerSession, partitions: Partitions, *, verify_only: bool
+    ) -> dict[TopicPartition, Code]:
+        unknown = [one for one in partitions if self._feed.image.partition(*one) is None]
+        if unknown:  # all or none
+            codes = dict.fromkeys(partitions, Code.operation_not_attempted)
+            return codes | dict.fromkeys(unknown, Code.unknown_topic_or_partition)
+        try:
+            if verify_only:
+                found = await self._transactions.verify(transactional_id, session, partitions)
+                return dict(zip(partitions, found, strict=True))
+            code = (await self._transactions.add(transactional_id, session, partitions)).code
+        except KafkaError as error:
+            code = error.code
+        return dict.fromkeys(partitions, fenced_as(code, self._version, since=FENCED_SINCE))
+
+
 @api(key=24, versions=(0, 5))
-async def add_partitions_to_txn(request: AddPartitionsToTxnRequest, call: Call) -> Answer:
+async def add_partitions_to_txn(
+    request: AddPartitionsToTxnRequest, call: Call, transactions: TransactionCoordinator, feed: MetadataFeed
+) -> Answer:
+    adding = Adding(transactions, feed, call.version)
     if call.version >= SEVERAL_SINCE:
-        results = await asyncio.gather(*(_transaction(one, call) for one in request.transactions))
+        results = await asyncio.gather(*(_transaction(one, adding) for one in request.transactions))
         return call.reply(error_code=Code.none, results_by_transaction=results)
     session = ProducerSession(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
     partitions = _partitions(request.v3_and_below_topics)
-    codes = await _codes(request.v3_and_below_transactional_id, session, partitions, call, verify_only=False)
+    codes = await adding.codes(request.v3_and_below_transactional_id, session, partitions, verify_only=False)
     return call.reply(results_by_topic_v3_and_below=_lines(request.v3_and_below_topics, codes))
 
 
-async def _transaction(one: AddPartitionsToTxnTransaction, call: Call) -> dict[str, Any]:
+async def _transaction(one: AddPartitionsToTxnTransaction, adding: Adding) -> dict[str, Any]:
     session = ProducerSession(one.producer_id, one.producer_epoch)
     partitions = _partitions(one.topics)
-    codes = await _codes(one.transactional_id, session, partitions, call, verify_only=one.verify_only)
+    codes = await adding.codes(one.transactional_id, session, partitions, verify_only=one.verify_only)
     return {"transactional_id": one.transactional_id, "topic_results": _lines(one.topics, codes)}
 
 
 def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> Partitions:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
-
-
-async def _codes(
-    transactional_id: str, session: ProducerSession, partitions: Partitions, call: Call, *, verify_only: bool
-) -> dict[TopicPartition, Code]:
-    unknown = [one for one in partitions if call.node.image.partition(*one) is None]
-    if unknown:  # all or none
-        codes = dict.fromkeys(partitions, Code.operation_not_attempted)
-        return codes | dict.fromkeys(unknown, Code.unknown_topic_or_partition)
-    try:
-        if verify_only:
-            found = await call.node.transactions.verify(transactional_id, session, partitions)
-            return dict(zip(partitions, found, strict=True))
-        code = (await call.node.transactions.add(transactional_id, session, partitions)).code
-    except KafkaError as error:
-        code = error.code
-    return dict.fromkeys(partitions, fenced_as(code, call.version, since=FENCED_SINCE))
 
 
 def _lines(topics: Iterable[AddPartitionsToTxnTopic], codes: dict[TopicPartition, Code]) -> list[dict[str, Any]]:

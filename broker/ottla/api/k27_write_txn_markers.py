@@ -11,15 +11,16 @@ from ottla.api.requests import WriteTxnMarkersRequest, WriteTxnMarkersWritableTx
 from ottla.errors import Code
 from ottla.txn.core.messages import MarkerOrder
 from ottla.txn.core.transaction import TopicPartition
+from ottla.txn.marking import MarkerWriter
 
 
 @api(key=27, versions=(1, 1))
-async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Answer:
+async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call, markers: MarkerWriter) -> Answer:
     """One marker after the other: each gives the loop to others, however many there are."""
-    return call.reply(markers=[await _marker(one, call) for one in request.markers])
+    return call.reply(markers=[await _marker(one, markers) for one in request.markers])
 
 
-async def _marker(marker: WriteTxnMarkersWritableTxnMarker, call: Call) -> dict[str, Any]:
+async def _marker(marker: WriteTxnMarkersWritableTxnMarker, markers: MarkerWriter) -> dict[str, Any]:
     named = ((topic.name, index) for topic in marker.topics for index in topic.partition_indexes)
     partitions: list[TopicPartition] = list(dict.fromkeys(named))
     order = MarkerOrder(
@@ -29,7 +30,7 @@ async def _marker(marker: WriteTxnMarkersWritableTxnMarker, call: Call) -> dict[
         commit=marker.transaction_result,
         partitions=partitions,
     )
-    codes: dict[TopicPartition, Code] = dict(zip(partitions, await call.node.markers.write(order), strict=True))
+    codes: dict[TopicPartition, Code] = dict(zip(partitions, await markers.write(order), strict=True))
     return {
         "producer_id": marker.producer_id,
         "topics": [

@@ -9,11 +9,16 @@ from ottla.api.registry import MANY_BYTES_MAX, api
 from ottla.api.requests import TxnOffsetCommitRequest
 from ottla.errors import Code, KafkaError
 from ottla.group.committing import TransactionalCommit, commit_in_transaction
+from ottla.group.coordinator import GroupCoordinator
 from ottla.group.offsets.pending import Pending
 from ottla.group.offsets.records import CommittedOffset
 from ottla.group.shard import Shard
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.ports import Clock
+from ottla.replica.settings import LiveSettings
 from ottla.storage.core.verification import Ticket
-from ottla.txn.verifying import Asked
+from ottla.txn.verifying import Asked, Verifier
 
 ADDS_SINCE, ABORTABLE_SINCE = 5, 4
 # Clients know no others here: a stranger would end the producer, not the transaction.
@@ -24,12 +29,25 @@ ANSWERS = {
 
 
 @api(key=28, versions=(0, 5), bytes_max=MANY_BYTES_MAX)
-async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> Answer:
-    entries, own = _sorted_out(request, call)
+async def txn_offset_commit(
+    request: TxnOffsetCommitRequest,
+    call: Call,
+    groups: GroupCoordinator,
+    feed: MetadataFeed,
+    settings: LiveSettings,
+    verifier: Verifier,
+    clock: Clock,
+) -> Answer:
+    entries, own = _sorted_out(request, feed.image, settings, now_ms=clock.wall_ms())
     code = Code.none
     if entries:
         try:
-            await _commit(request, entries, call)
+            shard = groups.shard_of(request.group_id)
+            # The transaction first, then the member, as in Kafka: a stale member's request has begun its transaction by
+            # then, or was refused because the one before has not ended. Otherwise the client would abort a transaction
+            # that the coordinator does not know.
+            ticket = await _verified(shard, request, call.version, verifier, now_ms=clock.wall_ms())
+            await commit_in_transaction(shard, _commit(request, entries), call.version, ticket)
         except KafkaError as error:
             code = ANSWERS.get(error.code, error.code)
     return call.reply(
@@ -49,16 +67,17 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> Answ
     )
 
 
-def _sorted_out(request: TxnOffsetCommitRequest, call: Call) -> tuple[list[Pending], dict[tuple[str, int], Code]]:
+def _sorted_out(
+    request: TxnOffsetCommitRequest, image: Image, settings: LiveSettings, *, now_ms: int
+) -> tuple[list[Pending], dict[tuple[str, int], Code]]:
     """What can be committed, and what is wrong with the rest."""
-    now_ms = call.node.system.clock.wall_ms()
-    metadata_max = call.node.settings.broker("offset.metadata.max.bytes")
+    metadata_max = settings.broker("offset.metadata.max.bytes")
     entries: list[Pending] = []
     refused: dict[tuple[str, int], Code] = {}
     for topic in request.topics:
         for one in topic.partitions:
             place, metadata = (topic.name, one.partition_index), one.committed_metadata or ""
-            if call.node.image.partition(*place) is None:
+            if image.partition(*place) is None:
                 refused[place] = Code.unknown_topic_or_partition
             elif len(metadata) > metadata_max:
                 refused[place] = Code.offset_metadata_too_large
@@ -68,15 +87,8 @@ def _sorted_out(request: TxnOffsetCommitRequest, call: Call) -> tuple[list[Pendi
     return entries, refused
 
 
-async def _commit(request: TxnOffsetCommitRequest, entries: list[Pending], call: Call) -> None:
-    """The transaction first, then the member, as in Kafka.
-
-    A stale member's request has begun its transaction by then, or was refused because the one before has not ended;
-    otherwise the client would abort a transaction that the coordinator does not know.
-    """
-    shard = call.node.groups.shard_of(request.group_id)
-    ticket = await _verified(shard, request, call)
-    commit = TransactionalCommit(
+def _commit(request: TxnOffsetCommitRequest, entries: list[Pending]) -> TransactionalCommit:
+    return TransactionalCommit(
         group_id=request.group_id,
         member_id=request.member_id,
         instance_id=request.group_instance_id,
@@ -85,12 +97,13 @@ async def _commit(request: TxnOffsetCommitRequest, entries: list[Pending], call:
         producer_epoch=request.producer_epoch,
         entries=entries,
     )
-    await commit_in_transaction(shard, commit, call.version, ticket)
 
 
-async def _verified(shard: Shard, request: TxnOffsetCommitRequest, call: Call) -> Ticket | None:
+async def _verified(
+    shard: Shard, request: TxnOffsetCommitRequest, version: int, verifier: Verifier, *, now_ms: int
+) -> Ticket | None:
     """The coordinator's word that this partition of the offsets topic is in the transaction."""
-    partition, adds = shard.partition, call.version >= ADDS_SINCE
+    partition, adds = shard.partition, version >= ADDS_SINCE
     producers = partition.log.producers
     if producers.in_transaction(request.producer_id, request.producer_epoch):
         return None
@@ -99,10 +112,8 @@ async def _verified(shard: Shard, request: TxnOffsetCommitRequest, call: Call) -
         epoch=request.producer_epoch,
         sequence=-1,
         adds_partitions=adds,
-        now_ms=call.node.system.clock.wall_ms(),
+        now_ms=now_ms,
     )
     asked = Asked(request.transactional_id, request.producer_id, request.producer_epoch, adds)
-    await call.node.verifier.vouch(
-        asked, (partition.topic, partition.index), knows_abortable=call.version >= ABORTABLE_SINCE
-    )
+    await verifier.vouch(asked, (partition.topic, partition.index), knows_abortable=version >= ABORTABLE_SINCE)
     return ticket

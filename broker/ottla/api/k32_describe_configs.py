@@ -12,16 +12,24 @@ from ottla.api.requests import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.api.slices import encoded_or_refused
 from ottla.config import ConfigEntry
 from ottla.errors import Code, KafkaError
+from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import ResourceType
 from ottla.metadata.model.topic_names import check_topic_name
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.replica.settings import LiveSettings
 
 
 @api(key=32, versions=(1, 4), elements_max=None)
-async def describe_configs(request: DescribeConfigsRequest, call: Call) -> Answer:
+async def describe_configs(
+    request: DescribeConfigsRequest, call: Call, settings: LiveSettings, feed: MetadataFeed, node_id: int
+) -> Answer:
     """In slices, however small the request: a resource has dozens of settings."""
 
+    def entries(resource: DescribeConfigsResource) -> list[ConfigEntry]:
+        return _entries(resource.resource_type, resource.resource_name, settings, feed.image, node_id)
+
     async def line(resource: DescribeConfigsResource) -> dict[str, Any]:
-        return _result(resource, request, call)
+        return _result(resource, request, entries(resource))
 
     results = await encoded_or_refused(call, ("results",), request.resources, line, refused=_refused, key=_key)
     return call.reply(results=results)
@@ -40,8 +48,9 @@ def _named(resource: DescribeConfigsResource) -> dict[str, Any]:
     return {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
 
 
-def _result(resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call) -> dict[str, Any]:
-    entries = _entries(resource.resource_type, resource.resource_name, call)
+def _result(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, entries: list[ConfigEntry]
+) -> dict[str, Any]:
     keys = resource.configuration_keys
     chosen = [entry for entry in entries if keys is None or entry.name in keys]
     return _named(resource) | {
@@ -51,18 +60,17 @@ def _result(resource: DescribeConfigsResource, request: DescribeConfigsRequest, 
     }
 
 
-def _entries(resource_type: int, name: str, call: Call) -> list[ConfigEntry]:
-    settings = call.node.settings
+def _entries(resource_type: int, name: str, settings: LiveSettings, image: Image, node_id: int) -> list[ConfigEntry]:
     if resource_type == ResourceType.TOPIC:
         check_topic_name(name)
-        if name not in call.node.image.topics:
+        if name not in image.topics:
             raise KafkaError(Code.unknown_topic_or_partition, f"Topic {name} does not exist")
         return settings.describe_topic(name)
     if resource_type == ResourceType.BROKER:
-        if name not in ("", str(call.node.node_id)):
+        if name not in ("", str(node_id)):
             raise KafkaError(
                 Code.invalid_request,
-                f"Unexpected broker id, expected {call.node.node_id} or empty string, but received {name}",
+                f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
             )
         return settings.describe_broker() if name else settings.describe_defaults()
     if resource_type == ResourceType.GROUP:

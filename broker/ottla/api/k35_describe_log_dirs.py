@@ -10,15 +10,16 @@ from ottla.api.registry import api
 from ottla.api.requests import DescribeLogDirsRequest
 from ottla.api.slices import encoded, paced
 from ottla.errors import Code
+from ottla.replica.host import ReplicaHost
 from ottla.storage.directories.directories import DirectoryFacts
 
 
 @api(key=35, versions=(1, 4))
-async def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> Answer:
+async def describe_log_dirs(request: DescribeLogDirsRequest, call: Call, replicas: ReplicaHost) -> Answer:
     asked = None
     if request.topics is not None:
         asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    facts = await call.node.replicas.directories.describe()
+    facts = await replicas.directories.describe()
     return call.reply(error_code=Code.none, results=[await _result(directory, asked, call) for directory in facts])
 
 

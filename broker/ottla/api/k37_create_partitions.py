@@ -1,22 +1,26 @@
 """CreatePartitions: grow a topic (KIP-195). v2 flexible."""
 
 from ottla.api.call import Answer, Call
+from ottla.api.controller_client import ControllerClient
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import CreatePartitionsRequest, CreatePartitionsTopic
-from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import CreatePartitions, NewPartitions, Outcome
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.feed import MetadataFeed
 
 
 @api(key=37, versions=(0, 3), elements_max=MANY_ELEMENTS_MAX)
-async def create_partitions(request: CreatePartitionsRequest, call: Call) -> Answer:
+async def create_partitions(
+    request: CreatePartitionsRequest, call: Call, controller: ControllerClient, feed: MetadataFeed
+) -> Answer:
     topics, refused = within_quota(
-        [_new(topic) for topic in request.topics], lambda topic: _growth(topic, call), call, strict_since=3
+        [_new(topic) for topic in request.topics], lambda topic: _growth(topic, feed.image), call, strict_since=3
     )
     command = CreatePartitions(topics, validate_only=request.validate_only)
     try:
-        outcomes = await submit(command, call)
+        outcomes = await controller.submit(command)
     except KafkaError as error:
         outcomes = [Outcome(topic.topic, error.code, error.message) for topic in topics]
     outcomes += [Outcome(topic.topic, *OVER_QUOTA) for topic in refused]
@@ -28,8 +32,8 @@ async def create_partitions(request: CreatePartitionsRequest, call: Call) -> Ans
     )
 
 
-def _growth(topic: NewPartitions, call: Call) -> int:
-    known = call.node.image.topics.get(topic.topic)
+def _growth(topic: NewPartitions, image: Image) -> int:
+    known = image.topics.get(topic.topic)
     return max(topic.count - len(known.partitions), 0) if known is not None else 0
 
 

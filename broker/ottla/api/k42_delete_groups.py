@@ -4,17 +4,18 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import DeleteGroupsRequest
 from ottla.errors import Code, KafkaError
+from ottla.group.coordinator import GroupCoordinator
 
 
 @api(key=42, versions=(0, 2))
-async def delete_groups(request: DeleteGroupsRequest, call: Call) -> Answer:
+async def delete_groups(request: DeleteGroupsRequest, call: Call, groups: GroupCoordinator) -> Answer:
     names = dict.fromkeys(request.groups_names)
-    return call.reply(results=[{"group_id": name, "error_code": await _delete(name, call)} for name in names])
+    return call.reply(results=[{"group_id": name, "error_code": await _delete(name, groups)} for name in names])
 
 
-async def _delete(group_id: str, call: Call) -> Code:
+async def _delete(group_id: str, groups: GroupCoordinator) -> Code:
     try:
-        await call.node.groups.delete_group(group_id)
+        await groups.delete_group(group_id)
     except KafkaError as error:
         return error.code
     return Code.none

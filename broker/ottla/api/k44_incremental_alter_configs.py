@@ -2,13 +2,16 @@
 
 from ottla.api import config_changing
 from ottla.api.call import Answer, Call
+from ottla.api.controller_client import ControllerClient
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import IncrementalAlterConfigsRequest
 from ottla.metadata.decisions.commands import IncrementalAlterConfigs, SettingChange
 
 
 @api(key=44, versions=(0, 1), elements_max=MANY_ELEMENTS_MAX)
-async def incremental_alter_configs(request: IncrementalAlterConfigsRequest, call: Call) -> Answer:
+async def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, call: Call, controller: ControllerClient
+) -> Answer:
     resources = [
         (
             (resource.resource_type, resource.resource_name),
@@ -16,4 +19,6 @@ async def incremental_alter_configs(request: IncrementalAlterConfigsRequest, cal
         )
         for resource in request.resources
     ]
-    return await config_changing.answer(IncrementalAlterConfigs(resources, validate_only=request.validate_only), call)
+    return await config_changing.answer(
+        IncrementalAlterConfigs(resources, validate_only=request.validate_only), call, controller
+    )

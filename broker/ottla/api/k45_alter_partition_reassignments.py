@@ -4,16 +4,18 @@ v1 may refuse a change of the replication factor (KIP-860).
 """
 
 from ottla.api.call import Answer, Call
+from ottla.api.controller_client import ControllerClient
 from ottla.api.partition_results import by_topic
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import AlterPartitionReassignmentsRequest
-from ottla.api.topic_making import submit
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import AlterReassignments, Reassignment
 
 
 @api(key=45, versions=(0, 1), elements_max=MANY_ELEMENTS_MAX)
-async def alter_partition_reassignments(request: AlterPartitionReassignmentsRequest, call: Call) -> Answer:
+async def alter_partition_reassignments(
+    request: AlterPartitionReassignmentsRequest, call: Call, controller: ControllerClient
+) -> Answer:
     allowed = request.allow_replication_factor_change
     wanted = [
         Reassignment(topic.name, line.partition_index, None if line.replicas is None else tuple(line.replicas))
@@ -21,7 +23,7 @@ async def alter_partition_reassignments(request: AlterPartitionReassignmentsRequ
         for line in topic.partitions
     ]
     try:
-        outcomes = await submit(AlterReassignments(wanted, allow_replication_factor_change=allowed), call)
+        outcomes = await controller.submit(AlterReassignments(wanted, allow_replication_factor_change=allowed))
     except KafkaError as error:
         return call.reply(
             allow_replication_factor_change=allowed, error_code=error.code, error_message=error.message, responses=[]

@@ -8,17 +8,18 @@ from ottla.api.requests import ListPartitionReassignmentsRequest
 from ottla.errors import Code
 from ottla.metadata.decisions.reassignments import ongoing
 from ottla.metadata.model.state import PartitionState
+from ottla.metadata.runtime.feed import MetadataFeed
 
 
 @api(key=46, versions=(0, 0), elements_max=MANY_ELEMENTS_MAX)
-def list_partition_reassignments(request: ListPartitionReassignmentsRequest, call: Call) -> Answer:
+def list_partition_reassignments(request: ListPartitionReassignmentsRequest, call: Call, feed: MetadataFeed) -> Answer:
     asked = None if request.topics is None else {topic.name: topic.partition_indexes for topic in request.topics}
     return call.reply(
         error_code=Code.none,
         error_message=None,
         topics=[
             {"name": topic.name, "partitions": [_partition(state) for state in moving]}
-            for topic, moving in ongoing(call.node.image, asked)
+            for topic, moving in ongoing(feed.image, asked)
         ],
     )
 

@@ -4,16 +4,20 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import OffsetDeleteRequest
 from ottla.errors import Code, KafkaError
+from ottla.group.coordinator import GroupCoordinator
+from ottla.metadata.runtime.feed import MetadataFeed
 
 
 @api(key=47, versions=(0, 0))
-async def offset_delete(request: OffsetDeleteRequest, call: Call) -> Answer:
-    shard = call.node.groups.shard_of(request.group_id)
+async def offset_delete(
+    request: OffsetDeleteRequest, call: Call, groups: GroupCoordinator, feed: MetadataFeed
+) -> Answer:
+    shard = groups.shard_of(request.group_id)
     group = shard.groups.get(request.group_id)
     if group is None:
         raise KafkaError(Code.group_id_not_found)
     group.check_offset_delete()
-    image, gone, lines = call.node.image, [], []
+    image, gone, lines = feed.image, [], []
     for topic in request.topics:
         known = image.topics.get(topic.name)
         consumed = group.is_subscribed(topic.name)

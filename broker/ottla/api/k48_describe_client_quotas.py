@@ -5,13 +5,14 @@ from ottla.api.registry import api
 from ottla.api.requests import DescribeClientQuotasRequest
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.client_quotas import matching
+from ottla.metadata.runtime.feed import MetadataFeed
 
 
 @api(key=48, versions=(0, 1))
-def describe_client_quotas(request: DescribeClientQuotasRequest, call: Call) -> Answer:
+def describe_client_quotas(request: DescribeClientQuotasRequest, call: Call, feed: MetadataFeed) -> Answer:
     components = [(one.entity_type, one.match_type, one.match) for one in request.components]
     try:
-        found = matching(call.node.image.client_quotas, components, strict=request.strict)
+        found = matching(feed.image.client_quotas, components, strict=request.strict)
     except KafkaError as error:
         return call.reply(error_code=error.code, error_message=error.message, entries=None)
     return call.reply(

@@ -3,19 +3,19 @@
 from typing import Any
 
 from ottla.api.call import Answer, Call
+from ottla.api.controller_client import ControllerClient
 from ottla.api.registry import api
 from ottla.api.requests import AlterClientQuotasEntryData, AlterClientQuotasRequest
-from ottla.api.topic_making import submit
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import AlterClientQuotas, Outcome, QuotaChange
 from ottla.metadata.model.state import QuotaEntity
 
 
 @api(key=49, versions=(0, 1))
-async def alter_client_quotas(request: AlterClientQuotasRequest, call: Call) -> Answer:
+async def alter_client_quotas(request: AlterClientQuotasRequest, call: Call, controller: ControllerClient) -> Answer:
     changes = [_change(entry) for entry in request.entries]
     try:
-        outcomes = await submit(AlterClientQuotas(changes, validate_only=request.validate_only), call)
+        outcomes = await controller.submit(AlterClientQuotas(changes, validate_only=request.validate_only))
     except KafkaError as error:
         outcomes = [Outcome(change.entity, error.code, error.message) for change in changes]
     return call.reply(entries=[_line(outcome) for outcome in outcomes])

@@ -9,6 +9,7 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import DescribeQuorumRequest
 from ottla.errors import Code
+from ottla.metadata.runtime.relay import ControllerLink
 from ottla.raft.core.messages import Voter
 from ottla.raft.driver import QuorumState, ReplicaState
 
@@ -17,8 +18,8 @@ CONTROLLER_LISTENER = "CONTROLLER"
 
 
 @api(key=55, versions=(0, 2))
-async def describe_quorum(request: DescribeQuorumRequest, call: Call) -> Answer:
-    state = await call.node.describe_quorum()
+async def describe_quorum(request: DescribeQuorumRequest, call: Call, quorum: ControllerLink) -> Answer:
+    state = await quorum.describe_quorum()
     topics = [
         {
             "topic_name": topic.topic_name,

@@ -8,16 +8,18 @@ from ottla.api.registry import api
 from ottla.api.requests import DescribeProducersRequest
 from ottla.api.slices import AnswerTooLarge, Memo, encoded, lines, paced
 from ottla.errors import Code, KafkaError
+from ottla.replica.host import ReplicaHost
+from ottla.replica.partition import Partition
 from ottla.storage.core.producers import Producer
 
 PARTITIONS = ("topics", "partitions")
 
 
 @api(key=61, versions=(0, 0))
-async def describe_producers(request: DescribeProducersRequest, call: Call) -> Answer:
+async def describe_producers(request: DescribeProducersRequest, call: Call, replicas: ReplicaHost) -> Answer:
     """In slices, however small the request: a partition may have very many producers."""
     try:
-        return call.reply(topics=await encoded(call, ("topics",), _topics(request, call)))
+        return call.reply(topics=await encoded(call, ("topics",), _topics(request, call, replicas)))
     except AnswerTooLarge as error:
         call.forget_made()
         topics = [
@@ -27,12 +29,14 @@ async def describe_producers(request: DescribeProducersRequest, call: Call) -> A
         return call.reply(topics=topics)
 
 
-async def _topics(request: DescribeProducersRequest, call: Call) -> AsyncIterator[dict[str, Any]]:
+async def _topics(
+    request: DescribeProducersRequest, call: Call, replicas: ReplicaHost
+) -> AsyncIterator[dict[str, Any]]:
     memo: Memo = {}
     for topic in request.topics:
 
         async def line(index: int, name: str = topic.name) -> dict[str, Any]:
-            return await _line(name, index, call)
+            return await _line(replicas.require(name, index), index, call)
 
         def key(index: int, name: str = topic.name) -> tuple[str, int]:
             return name, index
@@ -45,8 +49,8 @@ def _refused(index: int, error: KafkaError) -> dict[str, Any]:
     return {"partition_index": index, "error_code": error.code, "error_message": error.message}
 
 
-async def _line(topic: str, index: int, call: Call) -> dict[str, Any]:
-    producers = list(call.node.replicas.require(topic, index).log.producers.by_id.values())
+async def _line(partition: Partition, index: int, call: Call) -> dict[str, Any]:
+    producers = list(partition.log.producers.by_id.values())
     active = (_active(producer) async for producer in paced(producers, call))
     return {
         "partition_index": index,

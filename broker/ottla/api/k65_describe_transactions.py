@@ -7,15 +7,18 @@ from ottla.api.registry import api
 from ottla.api.requests import DescribeTransactionsRequest
 from ottla.api.slices import encoded_or_refused
 from ottla.errors import Code, KafkaError
+from ottla.txn.coordinator import TransactionCoordinator
 from ottla.txn.core.transaction import Transaction
 
 
 @api(key=65, versions=(0, 0))
-async def describe_transactions(request: DescribeTransactionsRequest, call: Call) -> Answer:
+async def describe_transactions(
+    request: DescribeTransactionsRequest, call: Call, transactions: TransactionCoordinator
+) -> Answer:
     """In slices, however small the request: a transaction may have very many partitions."""
 
     async def line(transactional_id: str) -> dict[str, Any]:
-        return await _line(transactional_id, call)
+        return await _line(transactional_id, transactions)
 
     ids = request.transactional_ids
     return call.reply(
@@ -23,8 +26,8 @@ async def describe_transactions(request: DescribeTransactionsRequest, call: Call
     )
 
 
-async def _line(transactional_id: str, call: Call) -> dict[str, Any]:
-    shard = call.node.transactions.shard_of(transactional_id)
+async def _line(transactional_id: str, transactions: TransactionCoordinator) -> dict[str, Any]:
+    shard = transactions.shard_of(transactional_id)
     found = shard.transactions.get(transactional_id)
     await shard.until_id_committed(transactional_id)
     if found is None:

@@ -11,6 +11,9 @@ from ottla.api.registry import api
 from ottla.api.requests import ListTransactionsRequest
 from ottla.api.slices import encoded, paced
 from ottla.errors import Code, KafkaError
+from ottla.group.coordinator import GroupCoordinator
+from ottla.ports import Clock
+from ottla.txn.coordinator import TransactionCoordinator
 from ottla.txn.core.states import State
 from ottla.txn.core.transaction import Transaction
 
@@ -18,16 +21,22 @@ STATES = {state.label: state for state in State}
 
 
 @api(key=66, versions=(0, 2))
-async def list_transactions(request: ListTransactionsRequest, call: Call) -> Answer:
-    shards = call.node.transactions.shards
+async def list_transactions(
+    request: ListTransactionsRequest,
+    call: Call,
+    transactions: TransactionCoordinator,
+    groups: GroupCoordinator,
+    clock: Clock,
+) -> Answer:
+    shards = transactions.shards
     if any(shard.loading for shard in shards):
         return call.reply(error_code=Code.coordinator_load_in_progress, unknown_state_filters=[], transaction_states=[])
-    is_wanted = _filter(request, call.node.system.clock.wall_ms())
+    is_wanted = _filter(request, clock.wall_ms())
     known = [one for shard in shards for one in shard.transactions.values()]
     found = [one async for one in paced(known, call) if is_wanted(one)]
     if pattern := getattr(request, "transactional_id_pattern", None):
         try:
-            matching = await call.node.groups.regexes.select(pattern, [one.id for one in found])
+            matching = await groups.regexes.select(pattern, [one.id for one in found])
         except KafkaError as error:
             return call.reply(error_code=error.code, unknown_state_filters=[], transaction_states=[])
         found = [one for one in found if one.id in matching]

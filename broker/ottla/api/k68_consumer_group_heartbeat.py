@@ -8,13 +8,23 @@ from ottla.api.registry import api
 from ottla.api.requests import ConsumerGroupHeartbeatRequest
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.heartbeat import Heartbeat
+from ottla.group.coordinator import GroupCoordinator
 from ottla.group.heartbeats.entries import by_topic, partitions_of
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.replica.settings import LiveSettings
 
 
 @api(key=68, versions=(0, 1), pipelined=True)
-async def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, call: Call) -> Answer:
-    check_served(call)
-    answer = await call.node.groups.consumer_heartbeat(_request(request, call))
+async def consumer_group_heartbeat(
+    request: ConsumerGroupHeartbeatRequest,
+    call: Call,
+    groups: GroupCoordinator,
+    feed: MetadataFeed,
+    settings: LiveSettings,
+) -> Answer:
+    check_served(feed.image, settings)
+    answer = await groups.consumer_heartbeat(_request(request, call))
     return call.reply(
         error_code=Code.none,
         member_id=answer.member_id,
@@ -24,10 +34,10 @@ async def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, call:
     )
 
 
-def check_served(call: Call) -> None:
+def check_served(image: Image, settings: LiveSettings) -> None:
     """UNSUPPORTED_VERSION until the fleet has finalized the protocol."""
-    finalized = call.node.image.features.get("group.version", 0) >= 1
-    if not finalized or "consumer" not in call.node.settings.broker("group.coordinator.rebalance.protocols"):
+    finalized = image.features.get("group.version", 0) >= 1
+    if not finalized or "consumer" not in settings.broker("group.coordinator.rebalance.protocols"):
         raise KafkaError(Code.unsupported_version, "group.version 1 is not finalized: kafka-features upgrade")
 
 

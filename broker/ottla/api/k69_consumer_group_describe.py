@@ -13,20 +13,30 @@ from ottla.api.requests import ConsumerGroupDescribeRequest
 from ottla.errors import Code
 from ottla.group.consumer.group import ConsumerGroup
 from ottla.group.consumer.member import Member, Partitions
+from ottla.group.coordinator import GroupCoordinator
 from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.replica.settings import LiveSettings
 
 CLASSIC, CONSUMER = 0, 1
 
 
 @api(key=69, versions=(0, 1))
-async def consumer_group_describe(request: ConsumerGroupDescribeRequest, call: Call) -> Answer:
+async def consumer_group_describe(
+    request: ConsumerGroupDescribeRequest,
+    call: Call,
+    groups: GroupCoordinator,
+    feed: MetadataFeed,
+    settings: LiveSettings,
+) -> Answer:
     def check(_: str) -> None:
-        check_served(call)
+        check_served(feed.image, settings)
 
     def member(group: ConsumerGroup, one: Member) -> dict[str, Any]:
-        return _member(one, group.log.targets.get(one.id, frozenset()), call.node.image)
+        return _member(one, group.log.targets.get(one.id, frozenset()), feed.image)
 
-    return call.reply(groups=await described_groups(request.group_ids, ConsumerGroup, _group, member, check, call))
+    lines = await described_groups(request.group_ids, groups, ConsumerGroup, _group, member, check, call)
+    return call.reply(groups=lines)
 
 
 def _group(group: ConsumerGroup) -> dict[str, Any]:

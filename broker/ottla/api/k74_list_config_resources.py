@@ -4,7 +4,9 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import ListConfigResourcesRequest
 from ottla.errors import Code
+from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import ResourceType
+from ottla.metadata.runtime.feed import MetadataFeed
 
 LISTED = (
     ResourceType.TOPIC,
@@ -16,18 +18,19 @@ LISTED = (
 
 
 @api(key=74, versions=(0, 1))
-def list_config_resources(request: ListConfigResourcesRequest, call: Call) -> Answer:
+def list_config_resources(request: ListConfigResourcesRequest, call: Call, feed: MetadataFeed) -> Answer:
     asked = (request.resource_types or LISTED) if call.version >= 1 else (ResourceType.CLIENT_METRICS,)
     if any(resource_type not in LISTED for resource_type in asked):
         return call.reply(error_code=Code.unsupported_version)
     resources = [
-        {"resource_name": name, "resource_type": kind} for kind in dict.fromkeys(asked) for name in _names(kind, call)
+        {"resource_name": name, "resource_type": kind}
+        for kind in dict.fromkeys(asked)
+        for name in _names(kind, feed.image)
     ]
     return call.reply(error_code=Code.none, config_resources=resources)
 
 
-def _names(resource_type: int, call: Call) -> list[str]:
-    image = call.node.image
+def _names(resource_type: int, image: Image) -> list[str]:
     if resource_type == ResourceType.TOPIC:
         return list(image.topics)
     if resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):

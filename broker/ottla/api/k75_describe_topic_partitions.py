@@ -8,17 +8,21 @@ from ottla.api.cluster_view import brokers_on, partition_line
 from ottla.api.registry import api
 from ottla.api.requests import DescribeTopicPartitionsRequest
 from ottla.api.topic_making import is_legal_name
+from ottla.config import BrokerConfig
 from ottla.errors import Code
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState
 from ottla.metadata.model.topic_names import INTERNAL_TOPICS
+from ottla.metadata.runtime.feed import MetadataFeed
 
 
 @api(key=75, versions=(0, 0))
-def describe_topic_partitions(request: DescribeTopicPartitionsRequest, call: Call) -> Answer:
-    image = call.node.image
+def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, call: Call, feed: MetadataFeed, config: BrokerConfig
+) -> Answer:
+    image = feed.image
     names, first = _names(request, image), request.cursor.partition_index if request.cursor else 0
-    left = min(request.response_partition_limit, call.node.config["max.request.partition.size.limit"])
+    left = min(request.response_partition_limit, config["max.request.partition.size.limit"])
     live = frozenset(broker.id for broker in brokers_on(image, call.listener))
     topics = []
     for name in names:

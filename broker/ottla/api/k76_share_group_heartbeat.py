@@ -8,14 +8,18 @@ from ottla.api.registry import api
 from ottla.api.requests import ShareGroupHeartbeatRequest
 from ottla.api.share_groups import check_shares_served
 from ottla.errors import Code
+from ottla.group.coordinator import GroupCoordinator
 from ottla.group.heartbeats.entries import by_topic
 from ottla.group.share.heartbeat import ShareHeartbeat
+from ottla.metadata.runtime.feed import MetadataFeed
 
 
 @api(key=76, versions=(1, 1))
-async def share_group_heartbeat(request: ShareGroupHeartbeatRequest, call: Call) -> Answer:
-    check_shares_served(call)
-    answer = await call.node.groups.share_heartbeat(_request(request, call))
+async def share_group_heartbeat(
+    request: ShareGroupHeartbeatRequest, call: Call, groups: GroupCoordinator, feed: MetadataFeed
+) -> Answer:
+    check_shares_served(feed.image)
+    answer = await groups.share_heartbeat(_request(request, call))
     return call.reply(
         error_code=Code.none,
         member_id=answer.member_id,

@@ -12,21 +12,26 @@ from ottla.api.requests import ShareGroupDescribeRequest
 from ottla.api.share_groups import check_shares_served
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Member
+from ottla.group.coordinator import GroupCoordinator
 from ottla.group.share.group import ShareGroup
 from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.feed import MetadataFeed
 
 
 @api(key=77, versions=(1, 1))
-async def share_group_describe(request: ShareGroupDescribeRequest, call: Call) -> Answer:
+async def share_group_describe(
+    request: ShareGroupDescribeRequest, call: Call, groups: GroupCoordinator, feed: MetadataFeed
+) -> Answer:
     def check(group_id: str) -> None:
-        check_shares_served(call)
+        check_shares_served(feed.image)
         if not group_id:
             raise KafkaError(Code.invalid_group_id)
 
     def member(_: ShareGroup, one: Member) -> dict[str, Any]:
-        return _member(one, call.node.image)
+        return _member(one, feed.image)
 
-    return call.reply(groups=await described_groups(request.group_ids, ShareGroup, _group, member, check, call))
+    lines = await described_groups(request.group_ids, groups, ShareGroup, _group, member, check, call)
+    return call.reply(groups=lines)
 
 
 def _group(group: ShareGroup) -> dict[str, Any]:

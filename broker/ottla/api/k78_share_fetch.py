@@ -13,39 +13,49 @@ from ottla.api.share_groups import check_shares_served
 from ottla.api.share_results import (
     Acknowledging,
     Outcome,
+    SharePlacement,
     acknowledge,
     by_topic,
     close_with_connection,
-    endpoints,
     given,
-    leader_of,
 )
+from ottla.config import BrokerConfig
 from ottla.errors import Code, KafkaError
+from ottla.ports import Clock
 from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
 from ottla.share.fetching import Delivered, Limits, ShareFetching
+from ottla.share.host import ShareHost
 
 NOTHING = Delivered()
 SIZE_BYTES_MAX = 8 << 20  # of one answer, which is made in memory: what is locked must be there when it is sent
 
 
 @api(key=78, versions=(1, 1))
-def share_fetch(request: ShareFetchRequest, call: Call) -> Awaitable[Answer]:
+def share_fetch(
+    request: ShareFetchRequest,
+    call: Call,
+    shares: ShareHost,
+    placement: SharePlacement,
+    config: BrokerConfig,
+    clock: Clock,
+) -> Awaitable[Answer]:
     """The session and the acknowledgements are worked on before the next request of the connection is handled."""
-    check_shares_served(call)
+    check_shares_served(placement.image)
     acknowledgements = {wanted: batches for wanted, batches in given(request.topics).items() if batches}
     if acknowledgements and request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(Code.invalid_request, "the first request of a share session has nothing to acknowledge")
-    session = _session(request, call)
-    return _fetch(request, session, acknowledge(session, acknowledgements, call), call)
+    session = _session(request, call, shares)
+    fetching = ShareFetching(shares, session, _limits(request, call, config), clock=clock)
+    acknowledging = acknowledge(session, acknowledgements, shares)
+    return _fetch(request, session, acknowledging, fetching, call, shares, placement)
 
 
-def _session(request: ShareFetchRequest, call: Call) -> ShareSession:
-    shares = call.node.shares
+def _session(request: ShareFetchRequest, call: Call, shares: ShareHost) -> ShareSession:
     group_id, member_id = request.group_id or "", request.member_id or ""
     wanted = list(given(request.topics))
     if request.share_session_epoch == INITIAL_EPOCH:
         session = shares.open_session(group_id, member_id, wanted)
-        close_with_connection(session, call)
+        close_with_connection(session, call, shares)
         return session
     session = shares.sessions.proceed(group_id, member_id, request.share_session_epoch)
     if request.share_session_epoch != FINAL_EPOCH:
@@ -58,22 +68,30 @@ def _session(request: ShareFetchRequest, call: Call) -> ShareSession:
     return session
 
 
-async def _fetch(request: ShareFetchRequest, session: ShareSession, acknowledging: Acknowledging, call: Call) -> Answer:
+async def _fetch(
+    request: ShareFetchRequest,
+    session: ShareSession,
+    acknowledging: Acknowledging,
+    fetching: ShareFetching,
+    call: Call,
+    shares: ShareHost,
+    placement: SharePlacement,
+) -> Answer:
     if request.share_session_epoch == FINAL_EPOCH:
         outcomes = await acknowledging.outcomes()
-        call.node.shares.close_session(session)
-        return _answer(request, session, {}, outcomes, call)
-    fetching = ShareFetching(call.node.shares, session, _limits(request, call), clock=call.node.system.clock)
+        shares.close_session(session)
+        return _answer({}, outcomes, call, shares.settings_of(session.group_id).lock_ms, placement)
     delivered = await fetching.run()
     if request.share_session_epoch == INITIAL_EPOCH:
         delivered = dict.fromkeys(session.wanted, NOTHING) | delivered
     _charge(delivered, call)
-    return _answer(request, session, delivered, await acknowledging.outcomes(), call)
+    outcomes = await acknowledging.outcomes()
+    return _answer(delivered, outcomes, call, shares.settings_of(session.group_id).lock_ms, placement)
 
 
-def _limits(request: ShareFetchRequest, call: Call) -> Limits:
+def _limits(request: ShareFetchRequest, call: Call, config: BrokerConfig) -> Limits:
     """Not more at once than a quota could bear; otherwise it could never be answered."""
-    size: int = min(request.max_bytes, call.node.config["fetch.max.bytes"], SIZE_BYTES_MAX)
+    size: int = min(request.max_bytes, config["fetch.max.bytes"], SIZE_BYTES_MAX)
     meter = call.allowance.fetch if call.allowance is not None else None
     if meter is not None:
         size = min(size, max(meter.window_bytes, 1))
@@ -94,22 +112,22 @@ def _charge(delivered: dict[Wanted, Delivered], call: Call) -> None:
 
 
 def _answer(
-    request: ShareFetchRequest,
-    session: ShareSession,
     delivered: dict[Wanted, Delivered],
     outcomes: dict[Wanted, Outcome],
     call: Call,
+    lock_ms: int,
+    placement: SharePlacement,
 ) -> Answer:
     keys = dict.fromkeys((*delivered, *outcomes))
-    parts = {key: _part(key, delivered.get(key, NOTHING), outcomes.get(key), call) for key in keys}
+    parts = {key: _part(key, delivered.get(key, NOTHING), outcomes.get(key), placement) for key in keys}
     return call.reply(
-        acquisition_lock_timeout=call.node.shares.settings_of(session.group_id).lock_ms,
+        acquisition_lock_timeout=lock_ms,
         responses=by_topic(parts),
-        node_endpoints=endpoints(parts.values(), call),
+        node_endpoints=placement.endpoints(parts.values(), call.listener),
     )
 
 
-def _part(wanted: Wanted, delivered: Delivered, acknowledged: Outcome, call: Call) -> dict[str, Any]:
+def _part(wanted: Wanted, delivered: Delivered, acknowledged: Outcome, placement: SharePlacement) -> dict[str, Any]:
     error = delivered.error
     return {
         "partition_index": wanted[1],
@@ -117,7 +135,7 @@ def _part(wanted: Wanted, delivered: Delivered, acknowledged: Outcome, call: Cal
         "error_message": None if error is None else error.message,
         "acknowledge_error_code": Code.none if acknowledged is None else acknowledged.code,
         "acknowledge_error_message": None if acknowledged is None else acknowledged.message,
-        "current_leader": leader_of(wanted, error or acknowledged, call),
+        "current_leader": placement.leader_of(wanted, error or acknowledged),
         "records": delivered.records,
         "acquired_records": [
             {"first_offset": span.first, "last_offset": span.last, "delivery_count": span.deliveries}

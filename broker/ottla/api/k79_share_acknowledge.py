@@ -7,35 +7,45 @@ from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import ShareAcknowledgeRequest
 from ottla.api.share_groups import check_shares_served
-from ottla.api.share_results import Acknowledging, Outcome, acknowledge, by_topic, endpoints, given, leader_of
+from ottla.api.share_results import Acknowledging, Outcome, SharePlacement, acknowledge, by_topic, given
 from ottla.errors import Code, KafkaError
 from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
+from ottla.share.host import ShareHost
 
 
 @api(key=79, versions=(1, 1))
-def share_acknowledge(request: ShareAcknowledgeRequest, call: Call) -> Awaitable[Answer]:
-    check_shares_served(call)
+def share_acknowledge(
+    request: ShareAcknowledgeRequest, call: Call, shares: ShareHost, placement: SharePlacement
+) -> Awaitable[Answer]:
+    check_shares_served(placement.image)
     if request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(Code.invalid_share_session_epoch, "a share session is opened by a fetch")
-    session = call.node.shares.sessions.proceed(
-        request.group_id or "", request.member_id or "", request.share_session_epoch
-    )
-    acknowledging = acknowledge(session, given(request.topics), call)
-    return _answer(session, acknowledging, call, is_last=request.share_session_epoch == FINAL_EPOCH)
+    session = shares.sessions.proceed(request.group_id or "", request.member_id or "", request.share_session_epoch)
+    acknowledging = acknowledge(session, given(request.topics), shares)
+    is_last = request.share_session_epoch == FINAL_EPOCH
+    return _answer(session, acknowledging, call, shares, placement, is_last=is_last)
 
 
-async def _answer(session: ShareSession, acknowledging: Acknowledging, call: Call, *, is_last: bool) -> Answer:
+async def _answer(
+    session: ShareSession,
+    acknowledging: Acknowledging,
+    call: Call,
+    shares: ShareHost,
+    placement: SharePlacement,
+    *,
+    is_last: bool,
+) -> Answer:
     outcomes = await acknowledging.outcomes()
     if is_last:
-        call.node.shares.close_session(session)
-    parts = {wanted: _part(wanted, outcome, call) for wanted, outcome in outcomes.items()}
-    return call.reply(responses=by_topic(parts), node_endpoints=endpoints(parts.values(), call))
+        shares.close_session(session)
+    parts = {wanted: _part(wanted, outcome, placement) for wanted, outcome in outcomes.items()}
+    return call.reply(responses=by_topic(parts), node_endpoints=placement.endpoints(parts.values(), call.listener))
 
 
-def _part(wanted: Wanted, outcome: Outcome, call: Call) -> dict[str, Any]:
+def _part(wanted: Wanted, outcome: Outcome, placement: SharePlacement) -> dict[str, Any]:
     return {
         "partition_index": wanted[1],
         "error_code": Code.none if outcome is None else outcome.code,
         "error_message": None if outcome is None else outcome.message,
-        "current_leader": leader_of(wanted, outcome, call),
+        "current_leader": placement.leader_of(wanted, outcome),
     }

@@ -7,6 +7,7 @@ from ottla.api.raft_voters import asked_member
 from ottla.api.registry import api
 from ottla.api.requests import AddRaftVoterListener, AddRaftVoterRequest
 from ottla.errors import Code, KafkaError
+from ottla.metadata.runtime.relay import ControllerLink
 
 # Clients stop listening when their time is up, so the answer leaves earlier.
 WAIT_SHARE = 0.9
@@ -14,13 +15,13 @@ WAIT_SECONDS_MAX = 60.0
 
 
 @api(key=80, versions=(0, 0))
-async def add_raft_voter(request: AddRaftVoterRequest, call: Call) -> Answer:
+async def add_raft_voter(request: AddRaftVoterRequest, call: Call, quorum: ControllerLink, cluster_id: str) -> Answer:
     """The address of the new voter is the one by which it follows; the request's listeners must only make sense."""
     wait_s = min(max(request.timeout, 0) / 1000 * WAIT_SHARE, WAIT_SECONDS_MAX)
     try:
-        asked = asked_member(request, call)
+        asked = asked_member(request, cluster_id)
         _check_listeners(request.listeners)
-        await call.node.voters.add_voter(asked, seconds=wait_s)
+        await quorum.add_voter(asked, seconds=wait_s)
     except KafkaError as error:
         return call.reply(error_code=error.code, error_message=error.message)
     return call.reply(error_code=Code.none, error_message=None)

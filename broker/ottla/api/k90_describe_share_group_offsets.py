@@ -15,8 +15,12 @@ from ottla.api.share_groups import check_shares_served
 from ottla.api.slices import encoded_or_refused, until_committed
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Partition, Partitions
+from ottla.group.coordinator import GroupCoordinator
+from ottla.group.persisting import StateKeeper
 from ottla.group.share.group import ShareGroup
 from ottla.group.share.states import partitions_in
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.share.core.messages import UNINITIALIZED, Summary
 
 Outcomes = dict[Partition, Summary | KafkaError]
@@ -24,11 +28,13 @@ NO_TOPIC = bytes(16)
 
 
 @api(key=90, versions=(0, 0))
-async def describe_share_group_offsets(request: DescribeShareGroupOffsetsRequest, call: Call) -> Answer:
+async def describe_share_group_offsets(
+    request: DescribeShareGroupOffsetsRequest, call: Call, groups: GroupCoordinator, feed: MetadataFeed
+) -> Answer:
     """In slices, however small the request: a group may have very many partitions."""
 
     async def line(asked: DescribeShareGroupOffsetsRequestGroup) -> dict[str, Any]:
-        return await _group(asked, call)
+        return await _group(asked, call, groups, feed)
 
     return call.reply(
         groups=await encoded_or_refused(call, ("groups",), request.groups, line, refused=_refused, key=_key)
@@ -44,28 +50,30 @@ def _refused(asked: DescribeShareGroupOffsetsRequestGroup, error: KafkaError) ->
     return {"group_id": asked.group_id, "topics": [], "error_code": error.code, "error_message": error.message}
 
 
-async def _group(asked: DescribeShareGroupOffsetsRequestGroup, call: Call) -> dict[str, Any]:
-    check_shares_served(call)
+async def _group(
+    asked: DescribeShareGroupOffsetsRequestGroup, call: Call, groups: GroupCoordinator, feed: MetadataFeed
+) -> dict[str, Any]:
+    check_shares_served(feed.image)
     if asked.topics is None:
-        topics = await _all_topics(asked.group_id, call)
+        topics = await _all_topics(asked.group_id, call, groups, feed)
     else:
-        topics = await _topics(asked.group_id, asked.topics, call)
+        topics = await _topics(asked.group_id, asked.topics, groups.states, feed.image)
     return {"group_id": asked.group_id, "topics": topics, "error_code": Code.none}
 
 
-async def _all_topics(group_id: str, call: Call) -> list[dict[str, Any]]:
+async def _all_topics(group_id: str, call: Call, groups: GroupCoordinator, feed: MetadataFeed) -> list[dict[str, Any]]:
     """Of a group that does not exist: none."""
-    shard = call.node.groups.shard_of(group_id)
+    shard = groups.shard_of(group_id)
     group = shard.groups.get(group_id)
     if not isinstance(group, ShareGroup):
         return []
     await until_committed(shard, group.written, call)
     partitions = partitions_in(group.log.states.initialized)
-    outcomes = await call.node.groups.states.summaries(group_id, partitions)
+    outcomes = await groups.states.summaries(group_id, partitions)
     indexes: dict[bytes, list[int]] = {}
     for topic_id, index in sorted(partitions):
         indexes.setdefault(topic_id, []).append(index)
-    known = call.node.image.topics_by_id
+    known = feed.image.topics_by_id
     return [
         _line(topic.name, topic_id, of_topic, outcomes)
         for topic_id, of_topic in indexes.items()
@@ -74,13 +82,13 @@ async def _all_topics(group_id: str, call: Call) -> list[dict[str, Any]]:
 
 
 async def _topics(
-    group_id: str, asked: Sequence[DescribeShareGroupOffsetsRequestTopic], call: Call
+    group_id: str, asked: Sequence[DescribeShareGroupOffsetsRequestTopic], states: StateKeeper, image: Image
 ) -> list[dict[str, Any]]:
-    ids = {topic.topic_name: _id(topic.topic_name, call) for topic in asked}
+    ids = {topic.topic_name: _id(topic.topic_name, image) for topic in asked}
     partitions: Partitions = frozenset(
         (known, index) for topic in asked if (known := ids[topic.topic_name]) is not None for index in topic.partitions
     )
-    outcomes = await call.node.groups.states.summaries(group_id, partitions)
+    outcomes = await states.summaries(group_id, partitions)
     return [
         _unknown(topic) if known is None else _line(topic.topic_name, known, topic.partitions, outcomes)
         for topic in asked
@@ -88,8 +96,8 @@ async def _topics(
     ]
 
 
-def _id(name: str, call: Call) -> bytes | None:
-    topic = call.node.image.topics.get(name)
+def _id(name: str, image: Image) -> bytes | None:
+    topic = image.topics.get(name)
     return None if topic is None else topic.id.bytes
 
 

@@ -8,13 +8,17 @@ from ottla.api.requests import AlterShareGroupOffsetsRequest, AlterShareGroupOff
 from ottla.api.share_groups import ABSENT, share_group_of
 from ottla.errors import Code
 from ottla.group.consumer.member import Partition
+from ottla.group.coordinator import GroupCoordinator
 from ottla.metadata.model.state import Topic
+from ottla.metadata.runtime.feed import MetadataFeed
 
 
 @api(key=91, versions=(0, 0))
-async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, call: Call) -> Answer:
-    shard, group = share_group_of(request.group_id, call)
-    topics = {topic.topic_name: call.node.image.topics.get(topic.topic_name) for topic in request.topics}
+async def alter_share_group_offsets(
+    request: AlterShareGroupOffsetsRequest, call: Call, groups: GroupCoordinator, feed: MetadataFeed
+) -> Answer:
+    shard, group = share_group_of(request.group_id, feed.image, groups)
+    topics = {topic.topic_name: feed.image.topics.get(topic.topic_name) for topic in request.topics}
     starts: dict[Partition, int] = {
         (known.id.bytes, one.partition_index): one.start_offset
         for topic in request.topics
@@ -22,7 +26,7 @@ async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, call
         for one in topic.partitions
         if _exists(known, one.partition_index)
     }
-    outcomes = await call.node.groups.states.alter(shard, group, starts)
+    outcomes = await groups.states.alter(shard, group, starts)
     lines = [_topic(topic, topics[topic.topic_name], outcomes) for topic in request.topics]
     return call.reply(error_code=Code.none, responses=lines)
 

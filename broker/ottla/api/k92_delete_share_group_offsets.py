@@ -7,21 +7,26 @@ from ottla.api.registry import api
 from ottla.api.requests import DeleteShareGroupOffsetsRequest
 from ottla.api.share_groups import ABSENT, share_group_of
 from ottla.errors import Code
+from ottla.group.coordinator import GroupCoordinator
 from ottla.group.share.records import StatePartitions
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.feed import MetadataFeed
 
 
 @api(key=92, versions=(0, 0))
-async def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, call: Call) -> Answer:
-    shard, group = share_group_of(request.group_id, call)
+async def delete_share_group_offsets(
+    request: DeleteShareGroupOffsetsRequest, call: Call, groups: GroupCoordinator, feed: MetadataFeed
+) -> Answer:
+    shard, group = share_group_of(request.group_id, feed.image, groups)
     names = [topic.topic_name for topic in request.topics]
-    lines = [_line(name, group.log.states, call) for name in names]
+    lines = [_line(name, group.log.states, feed.image) for name in names]
     going = [line["topic_id"] for line in lines if line["error_code"] is Code.none]
-    await call.node.groups.states.delete(shard, group, going)
+    await groups.states.delete(shard, group, going)
     return call.reply(error_code=Code.none, responses=lines)
 
 
-def _line(name: str, states: StatePartitions, call: Call) -> dict[str, Any]:
-    topic = call.node.image.topics.get(name)
+def _line(name: str, states: StatePartitions, image: Image) -> dict[str, Any]:
+    topic = image.topics.get(name)
     if topic is None:
         return {"topic_name": name, "error_code": Code.unknown_topic_or_partition, "error_message": ABSENT}
     if topic.id.bytes not in states.initialized and topic.id.bytes not in states.deleting:

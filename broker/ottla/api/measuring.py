@@ -4,7 +4,10 @@ from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from typing import Any
 
+from ottla.api.binding import Handle
 from ottla.api.call import Answer, Call, Deferred
+from ottla.api.registry import Result
+from ottla.ports import Clock
 
 __all__ = ["measured"]
 
@@ -38,11 +41,11 @@ class Stopwatch:
             self._running_since = now
 
 
-def measured(request: Any, call: Call) -> Answer | Awaitable[Answer | Deferred] | Deferred:
+def measured(handle: Handle, request: Any, call: Call, clock: Clock) -> Result:
     """Call the handler so that `call.spent_s` says what it took so far."""
-    watch = Stopwatch(call.node.system.clock.monotonic)
+    watch = Stopwatch(clock.monotonic)
     call.spent_s = watch.take
-    result = call.api.handler(request, call)
+    result = handle(request, call)
     if isinstance(result, list) or result is None:
         return result
     watch.pause()

@@ -2,7 +2,6 @@
 
 import uuid
 
-from ottla.api.call import Call
 from ottla.api.requests import AddRaftVoterRequest, RemoveRaftVoterRequest
 from ottla.errors import Code, KafkaError
 from ottla.raft.core.messages import Member
@@ -10,11 +9,10 @@ from ottla.raft.core.messages import Member
 __all__ = ["asked_member"]
 
 
-def asked_member(request: AddRaftVoterRequest | RemoveRaftVoterRequest, call: Call) -> Member:
+def asked_member(request: AddRaftVoterRequest | RemoveRaftVoterRequest, cluster_id: str) -> Member:
     """KafkaError when the request is for another cluster, or names nobody that could be a voter."""
-    own = call.node.cluster_id
-    if request.cluster_id not in (None, own):
-        text = f"The request is for cluster {request.cluster_id}; this one is {own}."
+    if request.cluster_id not in (None, cluster_id):
+        text = f"The request is for cluster {request.cluster_id}; this one is {cluster_id}."
         raise KafkaError(Code.inconsistent_cluster_id, text)
     if request.voter_id < 0:
         raise KafkaError(Code.invalid_request, f"{request.voter_id} is not the id of a node.")

@@ -1,18 +1,20 @@
 """The table of APIs. `@api` puts a handler into it; ApiVersions is computed from it.
 
-A handler is a function `(request, call)` that returns the answer, or a coroutine function. It is called in the order in
-which requests arrive on a connection; a plain function has finished its work when the next request is handled.
+A handler is a function that returns the answer, or a coroutine function. Behind `(request, call)` it names the parts of
+the node that it needs; `binding` gives it those. It is called in the order in which requests arrive on a connection; a
+plain function has finished its work when the next request is handled.
 """
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import ottla.api
-from ottla.api.call import Answer, Call, Deferred
+from ottla.api.call import Answer, Deferred
 from ottla.wire.frames import FrameLimits
 from ottla.wire.reader import Malformed, Read, Tally, bounded, reader_of
 from ottla.wire.schema import request_struct, response_struct
@@ -25,12 +27,16 @@ __all__ = [
     "MOST_BYTES_MAX",
     "UNLIMITED",
     "Api",
+    "Handler",
+    "Result",
     "api",
     "frame_limits",
     "load_all",
 ]
 
-Handler = Callable[[Any, Call], Answer | Awaitable[Answer | Deferred] | Deferred]
+Result = Answer | Awaitable[Answer | Deferred] | Deferred
+Handler = Callable[..., Result]
+AnyHandler = TypeVar("AnyHandler", bound=Handler)
 MakeReader = Callable[[Tally], Read]
 Writer = Callable[[list[bytes], Mapping[str, Any]], None]
 
@@ -68,6 +74,10 @@ class Api:
         self.version_min, self.version_max = versions
         self.advertised_from = advertised_from
         self.handler = handler
+        _, _, *needs = inspect.signature(handler).parameters.values()
+        assert all(need.kind is need.POSITIONAL_OR_KEYWORD and need.default is need.empty for need in needs), handler
+        self.needs = [need.name for need in needs]
+        """The names of the parts that the handler gets besides request and call."""
         self.name = handler.__name__
         self._readers: dict[int, Read] = {}
         self._hand_made = readers
@@ -160,7 +170,7 @@ def api(
     elements_max: int | None = INLINE_ELEMENTS_MAX,
     bytes_max: int | None = None,
     inline_max: int = INLINE_ELEMENTS_MAX,
-) -> Callable[[Handler], Handler]:
+) -> Callable[[AnyHandler], AnyHandler]:
     """Register a handler for all `versions` of one API. `readers` are hand-made ones, by version.
 
     `pipelined`: it is begun while earlier requests of its connection are under way; its answers are small. All others
@@ -171,7 +181,7 @@ def api(
     `inline_max`: what is handled at once; a request with more is large.
     """
 
-    def register(handler: Handler) -> Handler:
+    def register(handler: AnyHandler) -> AnyHandler:
         assert key not in APIS, f"API {key} registered twice"
         since = versions[0] if advertised_from is None else advertised_from
         APIS[key] = Api(key, versions, since, handler, readers, pipelined, elements_max, bytes_max, inline_max)

@@ -1,29 +1,30 @@
 """What the APIs of share groups have in common: whether they are served, and the group of a request."""
 
-from ottla.api.call import Call
 from ottla.errors import Code, KafkaError
+from ottla.group.coordinator import GroupCoordinator
 from ottla.group.shard import Shard
 from ottla.group.share.group import ShareGroup
 from ottla.metadata.decisions.features import SHARE_VERSION
+from ottla.metadata.model.image import Image
 
 __all__ = ["ABSENT", "check_shares_served", "share_group_of"]
 
 ABSENT = "This server does not host this topic-partition."
 
 
-def check_shares_served(call: Call) -> None:
+def check_shares_served(image: Image) -> None:
     """UNSUPPORTED_VERSION until the fleet has finalized share groups: they are off before, as in Kafka 4.1."""
-    if call.node.image.features.get(SHARE_VERSION, 0) < 1:
+    if image.features.get(SHARE_VERSION, 0) < 1:
         raise KafkaError(
             Code.unsupported_version,
             "share.version 1 is not finalized: kafka-features upgrade --feature share.version=1",
         )
 
 
-def share_group_of(group_id: str, call: Call) -> tuple[Shard, ShareGroup]:
+def share_group_of(group_id: str, image: Image, groups: GroupCoordinator) -> tuple[Shard, ShareGroup]:
     """KafkaError: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, or what a coordinator says."""
-    check_shares_served(call)
-    shard = call.node.groups.shard_for_members(group_id)
+    check_shares_served(image)
+    shard = groups.shard_for_members(group_id)
     group = shard.groups.get(group_id)
     if group is None:
         raise KafkaError(Code.group_id_not_found, f"Group {group_id} not found.")

@@ -7,10 +7,14 @@ from typing import Any, NamedTuple
 from ottla.api.call import Call
 from ottla.api.cluster_view import brokers_on
 from ottla.errors import Code, KafkaError
+from ottla.metadata.model.image import Image
+from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.replica.host import ReplicaHost
 from ottla.share.core.acknowledging import Acknowledgement
 from ottla.share.core.sessions import ShareSession, Wanted
+from ottla.share.host import ShareHost
 
-__all__ = ["Acknowledging", "acknowledge", "by_topic", "close_with_connection", "endpoints", "given", "leader_of"]
+__all__ = ["Acknowledging", "SharePlacement", "acknowledge", "by_topic", "close_with_connection", "given"]
 
 NO_TOPIC = bytes(16)
 Outcome = KafkaError | None
@@ -46,12 +50,12 @@ def given(topics: Iterable[Any]) -> dict[Wanted, list[Acknowledgement]]:
 
 
 def acknowledge(
-    session: ShareSession, acknowledgements: Mapping[Wanted, list[Acknowledgement]], call: Call
+    session: ShareSession, acknowledgements: Mapping[Wanted, list[Acknowledgement]], shares: ShareHost
 ) -> Acknowledging:
     under_way = Acknowledging({}, {})
     for wanted, each in acknowledgements.items():
         try:
-            hosted = call.node.shares.find(session.group_id, wanted)
+            hosted = shares.find(session.group_id, wanted)
             if hosted is None:
                 raise KafkaError(Code.unknown_topic_or_partition, "nothing of it was acquired from this broker")
             under_way.pending[wanted] = hosted.acknowledge(session.member_id, each)
@@ -60,10 +64,9 @@ def acknowledge(
     return under_way
 
 
-def close_with_connection(session: ShareSession, call: Call) -> None:
+def close_with_connection(session: ShareSession, call: Call, shares: ShareHost) -> None:
     """A session ends with the connection that opened it."""
     if call.on_close is not None:
-        shares = call.node.shares
         call.on_close[session.group_id, session.member_id] = lambda: shares.close_session(session)
 
 
@@ -74,20 +77,30 @@ def by_topic(parts: Mapping[Wanted, dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"topic_id": topic, "partitions": lines} for topic, lines in topics.items()]
 
 
-def leader_of(wanted: Wanted, error: Outcome, call: Call) -> dict[str, int]:
-    """Only where the client asked the wrong broker."""
-    known = None
-    if error is not None and error.code in (Code.not_leader_or_follower, Code.fenced_leader_epoch):
-        known = call.node.replicas.leader_of(*wanted)
-    leader, epoch = known or (-1, -1)
-    return {"leader_id": leader, "leader_epoch": epoch}
+class SharePlacement:
+    """Where clients find the leaders of what they asked the wrong broker for."""
 
+    def __init__(self, replicas: ReplicaHost, feed: MetadataFeed) -> None:
+        self._replicas = replicas
+        self._feed = feed
 
-def endpoints(parts: Iterable[dict[str, Any]], call: Call) -> list[dict[str, Any]]:
-    """Of the leaders that `leader_of` gave."""
-    leaders = {part["current_leader"]["leader_id"] for part in parts} - {-1}
-    return [
-        {"node_id": broker.id, "host": broker.host, "port": broker.port, "rack": broker.rack}
-        for broker in (brokers_on(call.node.image, call.listener) if leaders else ())
-        if broker.id in leaders
-    ]
+    @property
+    def image(self) -> Image:
+        return self._feed.image
+
+    def leader_of(self, wanted: Wanted, error: Outcome) -> dict[str, int]:
+        """Only where the client asked the wrong broker."""
+        known = None
+        if error is not None and error.code in (Code.not_leader_or_follower, Code.fenced_leader_epoch):
+            known = self._replicas.leader_of(*wanted)
+        leader, epoch = known or (-1, -1)
+        return {"leader_id": leader, "leader_epoch": epoch}
+
+    def endpoints(self, parts: Iterable[dict[str, Any]], listener: str) -> list[dict[str, Any]]:
+        """Of the leaders that `leader_of` gave."""
+        leaders = {part["current_leader"]["leader_id"] for part in parts} - {-1}
+        return [
+            {"node_id": broker.id, "host": broker.host, "port": broker.port, "rack": broker.rack}
+            for broker in (brokers_on(self.image, listener) if leaders else ())
+            if broker.id in leaders
+        ]

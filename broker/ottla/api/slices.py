@@ -1,18 +1,13 @@
-"""Long work in slices: the loop serves others between them, and what is made is encoded as it comes.
+"""Answers that are made in slices (see `pacing`): what is made is encoded as it comes.
 
-All slices of a turn of the loop share one budget (`Pace`), however many requests work in slices. The first slice of a
-request, and a small answer, are free for all. Who needs more has a `Turn`: one at a time, so that the memory it takes
-is that of one. Nobody waits for anything else, such as new records, while it is his turn. An answer has a limit:
-`AnswerTooLarge`.
+An answer has a limit: `AnswerTooLarge`.
 """
 
-import asyncio
-import time
-from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
 from ottla.api.call import Call
+from ottla.api.pacing import Turn
 from ottla.coordination.shard import CoordinatorShard
 from ottla.errors import Code, KafkaError
 from ottla.wire.chunks import Chunks
@@ -21,19 +16,15 @@ from ottla.wire.writer import EncodedArray
 __all__ = [
     "AnswerTooLarge",
     "Memo",
-    "Pace",
-    "Turn",
     "each",
     "encoded",
     "encoded_or_refused",
     "grow",
     "lines",
     "paced",
-    "sliced",
     "until_committed",
 ]
 
-SLICE_SECONDS = 0.003
 COUNTED_BYTES = 64 * 1024  # of an answer under construction, at once
 FREE_BYTES_MAX = 256 * 1024  # of an answer that is made without a turn
 LIMIT = "ottla.response.bytes.max"
@@ -49,94 +40,9 @@ class AnswerTooLarge(KafkaError):
         )
 
 
-class Turn:
-    """`async with Turn(lock)`; or taken by one, and given back by another, at most once."""
-
-    __slots__ = ("_is_taken", "_lock")
-
-    def __init__(self, lock: asyncio.Lock) -> None:
-        self._lock = lock
-        self._is_taken = False
-
-    async def take(self) -> bool:
-        """False: it was taken before."""
-        if self._is_taken:
-            return False
-        await self._lock.acquire()
-        self._is_taken = True
-        return True
-
-    def give_back(self) -> None:
-        if self._is_taken:
-            self._is_taken = False
-            self._lock.release()
-
-    async def __aenter__(self) -> None:
-        await self.take()
-
-    async def __aexit__(self, *_: object) -> None:
-        self.give_back()
-
-
-class Pace:
-    """Before each element, `if pace.is_due: await pace.rest()` gives the loop to others whenever a slice is over.
-
-    Of one loop: there is one slice in each of its turns, for the one who works first or has waited for it. Requests
-    that have not begun yet go before those that had a slice. On virtual time a slice never ends: histories replay
-    exactly, however fast the machine is.
-    """
-
-    __slots__ = ("_beginning", "_begun", "_is_scheduled", "_now", "_until")
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._until: float | None = None  # nobody has worked in this turn of the loop
-        self._is_scheduled = False
-        self._beginning: deque[asyncio.Future[None]] = deque()
-        self._begun: deque[asyncio.Future[None]] = deque()
-
-    @property
-    def is_due(self) -> bool:
-        if self._until is None:
-            self._until = self._now() + SLICE_SECONDS
-            self._schedule()
-            return False
-        return self._now() >= self._until
-
-    async def rest(self, *, begins: bool = False) -> None:
-        waiting = asyncio.get_running_loop().create_future()
-        (self._beginning if begins else self._begun).append(waiting)
-        self._schedule()  # also when nobody has worked in this turn: the one that rests may have waited for its turn
-        await waiting
-        self._until = self._now() + SLICE_SECONDS
-
-    def _schedule(self) -> None:
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            asyncio.get_running_loop().call_soon(self._next_turn)
-
-    def _next_turn(self) -> None:
-        self._until, self._is_scheduled = None, False
-        while self._beginning or self._begun:
-            waiting = (self._beginning or self._begun).popleft()
-            if not waiting.done():
-                self._until = 0.0  # the slice is promised
-                waiting.set_result(None)
-                self._schedule()
-                return
-
-
-async def sliced(items: Iterable[T], pace: Pace) -> AsyncIterator[T]:
-    """For one who has a turn."""
-    for item in items:
-        if pace.is_due:
-            await pace.rest()
-        yield item
-
-
 async def paced(items: Iterable[T], call: Call) -> AsyncIterator[T]:
     """The turn that a long one takes is given back with `call.close`."""
-    pace = call.node.pace
+    pace = call.long_work.pace
     for item in items:
         if pace.is_due:
             begins, call.is_under_way = not call.is_under_way, True
@@ -148,9 +54,9 @@ async def paced(items: Iterable[T], call: Call) -> AsyncIterator[T]:
 
 async def _take_turn(call: Call) -> None:
     if call.turn is None:
-        call.turn = Turn(call.node.long_work)
+        call.turn = Turn(call.long_work.lock)
     if await call.turn.take():
-        await call.node.answers.until_plenty()
+        await call.long_work.answers.until_plenty()
 
 
 async def until_committed(shard: CoordinatorShard, offset: int, call: Call) -> None:
@@ -167,8 +73,8 @@ def grow(call: Call, size: int) -> None:
     uncounted = call.made_bytes - call.counted_bytes
     if uncounted >= COUNTED_BYTES:
         call.counted_bytes = call.made_bytes
-        call.node.answers.change(uncounted)
-        if call.made_bytes > (bytes_max := call.node.config[LIMIT]):
+        call.long_work.answers.change(uncounted)
+        if call.made_bytes > (bytes_max := call.long_work.answer_bytes_max):
             raise AnswerTooLarge(bytes_max)
 
 

@@ -1,22 +1,20 @@
-"""Making topics: shared by CreateTopics and by Metadata, which makes topics that clients name for the first time."""
+"""Making topics that clients name for the first time."""
 
 import logging
 from collections.abc import Sequence
-from typing import TypeVar
 
 from ottla.api.call import Call
+from ottla.api.controller_client import ControllerClient
 from ottla.api.mutation_quota import charge_permissively
 from ottla.errors import KafkaError
-from ottla.metadata.decisions.commands import Command, CreateTopics, NewTopic
+from ottla.metadata.decisions.commands import CreateTopics, NewTopic
 from ottla.metadata.model.topic_names import check_topic_name
 
-__all__ = ["auto_create", "is_legal_name", "submit"]
+__all__ = ["auto_create", "is_legal_name"]
 
 log = logging.getLogger("ottla.api")
 
 NAMES_LOGGED_MAX = 5
-
-Reply = TypeVar("Reply")
 
 
 def is_legal_name(name: str) -> bool:
@@ -27,21 +25,14 @@ def is_legal_name(name: str) -> bool:
     return True
 
 
-async def submit(command: Command[Reply], call: Call) -> Reply:
-    """Ask the controller, and come back when this broker has done its part of the change."""
-    reply = await call.node.controller.submit(command)
-    await call.node.replicas.settled()
-    return reply
-
-
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMES_LOGGED_MAX]) + (", …" if len(names) > NAMES_LOGGED_MAX else "")
 
 
-async def auto_create(names: Sequence[str], call: Call) -> None:
+async def auto_create(names: Sequence[str], call: Call, controller: ControllerClient) -> None:
     """With the broker's defaults. What cannot be made stays unknown to the client, who will ask again."""
     try:
-        outcomes = await submit(CreateTopics([NewTopic(name) for name in dict.fromkeys(names)]), call)
+        outcomes = await controller.submit(CreateTopics([NewTopic(name) for name in dict.fromkeys(names)]))
     except KafkaError as error:
         log.warning("%d topics (%s) were not made: %s", len(names), _some(names), error)
         return

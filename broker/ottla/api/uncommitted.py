@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.requests import ProduceRequest
 from ottla.errors import Code, KafkaError
+from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
 from ottla.storage.core.verification import Ticket
 from ottla.wire.batch import Batch
 from ottla.wire.produce_response import Outcome, encode
 from ottla.wire.reader import Malformed
 
-__all__ = ["ACKS_ALL", "Uncommitted", "refuse"]
+__all__ = ["ACKS_ALL", "Uncommitted"]
 
 log = logging.getLogger("ottla.api")
 refused = logging.getLogger("ottla.produce")
@@ -27,12 +28,13 @@ LOGGED = (Code.invalid_record, Code.corrupt_message, Code.unsupported_compressio
 class Uncommitted(Deferred):
     """Outcomes wait for the commit of their batches, and some first for the worker or the transaction coordinator."""
 
-    __slots__ = ("_is_gathering", "_timer", "_waiting", "call", "request", "topics")
+    __slots__ = ("_is_gathering", "_timer", "_waiting", "call", "replicas", "request", "topics")
 
-    def __init__(self, request: ProduceRequest, call: Call) -> None:
+    def __init__(self, request: ProduceRequest, call: Call, replicas: ReplicaHost) -> None:
         super().__init__()
         self.request = request
         self.call = call
+        self.replicas = replicas
         self.topics: list[tuple[str | bytes, list[Outcome]]] = []
         self._waiting: dict[int, tuple[Outcome, int]] = {}  # by identity: what is waited for, and how many times
         self._timer: asyncio.TimerHandle | None = None
@@ -52,11 +54,13 @@ class Uncommitted(Deferred):
         finally:
             self._is_gathering = False
 
+    @property
     def is_complete(self) -> bool:
-        """Otherwise it waits, from now on as long as the client said."""
-        if self._waiting:
-            self._timer = asyncio.get_running_loop().call_later(self.request.timeout / 1000, self._time_is_up)
         return not self._waiting
+
+    def begin_waiting(self) -> None:
+        """As long as the client said."""
+        self._timer = asyncio.get_running_loop().call_later(self.request.timeout / 1000, self._time_is_up)
 
     def append(self, partition: Partition, batch: Batch, outcome: Outcome, ticket: Ticket | None = None) -> None:
         """Append and fill the outcome, which waits if acks=all has to."""
@@ -83,14 +87,14 @@ class Uncommitted(Deferred):
         try:
             if first is not None:
                 await first()
-            openings = self.call.node.replicas.openings
+            openings = self.replicas.openings
             batch = await openings.prepared(batch, partition.log.settings, partition, client=self.client, tried=tried)
             self.append(partition, batch, outcome, ticket)
         except KafkaError as error:
-            refuse(outcome, error, partition.topic, self.call)
+            self.refuse(outcome, error, partition.topic)
         except Exception:  # a bug must not leave the client without an answer
             log.exception("appending a batch to %s failed", partition)
-            refuse(outcome, KafkaError(Code.unknown_server_error), partition.topic, self.call)
+            self.refuse(outcome, KafkaError(Code.unknown_server_error), partition.topic)
         self._settle(outcome, outcome.error_code)
 
     def wait(self, batch: Batch, outcome: Outcome) -> None:
@@ -98,6 +102,17 @@ class Uncommitted(Deferred):
         batch.data = bytes(batch.data)  # the frame is gone when we come back
         self.call.kept_bytes += len(batch.data)
         self._wait_for(outcome)
+
+    def refuse(self, outcome: Outcome, error: KafkaError, name: str | bytes) -> None:
+        outcome.error_code = error.code
+        outcome.message = error.message
+        outcome.record_errors = getattr(error, "record_errors", ())
+        if error.code in LOGGED:
+            client = f"{self.call.host} ({self.call.client_id})"
+            place = f"{name if isinstance(name, str) else name.hex()}-{outcome.index}"
+            refused.warning("a batch for %s from %s is refused: %s", place, client, error)
+        if error.code == Code.not_leader_or_follower:
+            outcome.leader = self.replicas.leader_of(name, outcome.index)
 
     def _wait_for(self, outcome: Outcome) -> None:
         _, times = self._waiting.get(id(outcome), (outcome, 0))
@@ -138,14 +153,3 @@ class Uncommitted(Deferred):
 def _charge(call: Call) -> int:
     meter = call.allowance.produce if call.allowance is not None else None
     return call.settle(0 if meter is None else meter.charge(call.request_bytes))
-
-
-def refuse(outcome: Outcome, error: KafkaError, name: str | bytes, call: Call) -> None:
-    outcome.error_code = error.code
-    outcome.message = error.message
-    outcome.record_errors = getattr(error, "record_errors", ())
-    if error.code in LOGGED:
-        place = f"{name if isinstance(name, str) else name.hex()}-{outcome.index}"
-        refused.warning("a batch for %s from %s (%s) is refused: %s", place, call.host, call.client_id, error)
-    if error.code == Code.not_leader_or_follower:
-        outcome.leader = call.node.replicas.leader_of(name, outcome.index)

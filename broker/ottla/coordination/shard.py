@@ -71,11 +71,11 @@ class CoordinatorShard(ABC):
 
     def on_deadline(self, key: str) -> None:
         """The automaton asked for this time by Wake."""
-        raise NotImplementedError(f"nobody asks for deadlines here: {key}")
+        raise AssertionError(f"{key} asked to be woken, but {type(self).__name__} has no on_deadline")
 
     def on_send(self, message: Any) -> None:
         """Deliver it when what was written before is committed."""
-        raise NotImplementedError(f"nothing is sent from here: {message}")
+        raise AssertionError(f"{message} is to be sent, but {type(self).__name__} has no on_send")
 
     # called by the coordinator and by loading
 

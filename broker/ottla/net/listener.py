@@ -14,7 +14,8 @@ from ottla.api.registry import frame_limits
 from ottla.config import BrokerConfig, Endpoint
 from ottla.errors import Refusal
 from ottla.net.admission import Admission
-from ottla.net.connection import Connection, Shared
+from ottla.net.connection import Connection
+from ottla.net.shared import Shared
 from ottla.system import give_free_memory_back
 
 __all__ = ["Listener"]
@@ -75,7 +76,7 @@ class Listener:
     async def start(self, shared: Shared) -> None:
         assert self._socket is not None
         self._accepting = asyncio.ensure_future(self._accept(self._socket, shared))
-        idle_seconds = shared.services.config["connections.max.idle.ms"] / 1000
+        idle_seconds = self._config["connections.max.idle.ms"] / 1000
         self._reaper = asyncio.ensure_future(self._reap(shared, idle_seconds))
 
     async def _accept(self, listening: socket.socket, shared: Shared) -> None:
@@ -150,10 +151,10 @@ class Listener:
         """Close connections that are idle, and those that keep others from being served."""
         while True:
             await asyncio.sleep(min(idle_seconds, REAP_SECONDS))
-            now = shared.services.system.clock.monotonic()
+            now = shared.clock.monotonic()
             shared.requests.close_the_slow(now)
             if shared.answers.was_scarce() | shared.requests.was_scarce():
-                shared.services.system.threads.run(give_free_memory_back)
+                shared.threads.run(give_free_memory_back)
             for connection in list(self._connections):
                 connection.close_if_idle_since(now - idle_seconds)
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["AnswerMemory", "RequestMemory", "Sender"]
+__all__ = ["AnswerMemory", "Receiver", "RequestMemory", "Sender"]
 
 LARGE_BYTES = 8 << 20  # of one frame: more than the allocator needs to keep when it is gone
 PROGRESS_SECONDS = 5.0  # between two looks at frames under way

@@ -5,11 +5,9 @@ import uuid
 from collections.abc import Callable, Sequence
 
 from ottla.api.allowances import Allowances
-from ottla.api.call import Services
-from ottla.api.cluster_view import PartitionCache
-from ottla.api.fetch_sessions import FetchSessions
+from ottla.api.binding import bind
+from ottla.api.pacing import LongWork, Pace
 from ottla.api.registry import load_all
-from ottla.api.slices import Pace
 from ottla.config import BrokerConfig, Endpoint
 from ottla.coordination.asking import Asking, Call
 from ottla.coordination.coordinator import Surroundings
@@ -18,11 +16,13 @@ from ottla.metadata.model.state import Listener as Advertised
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.metadata.runtime.relay import ControllerLink
 from ottla.net.admission import Admission
-from ottla.net.connection import Shared
+from ottla.net.large_requests import LargeRequests
 from ottla.net.listener import Listener
 from ottla.net.memory import AnswerMemory, RequestMemory
+from ottla.net.shared import Shared
 from ottla.node.coordinating import Coordinators
 from ottla.node.foundation import Foundation
+from ottla.node.parts import Parts, parts_of
 from ottla.replica.host import ReplicaHost
 from ottla.replica.settings import LiveSettings
 from ottla.replica.upkeep import Upkeep
@@ -122,9 +122,8 @@ class BrokerPart:
         )
         coordinators = self._coordinators = Coordinators(around, call=call)
         coordinators.start()
-        answers = AnswerMemory(self._config["ottla.answers.max.bytes"], self._system.clock.monotonic)
-        services = self._services(around, coordinators, controller, answers, cluster_id=cluster_id)
-        self.shared = self._share(services, answers)
+        parts = parts_of(around, coordinators, controller, cluster_id=cluster_id)
+        self.shared = self._share(parts, around)
         for listener in self._listeners:
             await listener.start(self.shared)
         return coordinators.asking
@@ -133,9 +132,27 @@ class BrokerPart:
         """By listener. From any thread."""
         return {listener.endpoint.name: listener.connection_count for listener in self._listeners}
 
-    def _share(self, services: Services, answers: AnswerMemory) -> Shared:
+    def _share(self, parts: Parts, around: Surroundings) -> Shared:
         """What all connections have in common."""
-        shares = FileShares.of(file_limit(), logs_wanted=self._config["ottla.open.files.max"])
+        config, system = self._config, self._system
+        shares = FileShares.of(file_limit(), logs_wanted=config["ottla.open.files.max"])
+        self._warn_of_few_files(shares)
+        answers = AnswerMemory(config["ottla.answers.max.bytes"], system.clock.monotonic)
+        long_work = LongWork(Pace(system.clock.monotonic), answers, config["ottla.response.bytes.max"])
+        queued_bytes_max: int = config["queued.max.request.bytes"]
+        return Shared(
+            handlers=bind(parts.by_name()),
+            long_work=long_work,
+            clock=system.clock,
+            threads=system.threads,
+            allowances=_allowances(around),
+            admission=Admission(self._settings.broker, files_max=shares.connections),
+            requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
+            answers=answers,
+            large_requests=LargeRequests(system.threads, long_work, elements_max=config["ottla.request.elements.max"]),
+        )
+
+    def _warn_of_few_files(self, shares: FileShares) -> None:
         partitions = sum(1 for _ in self.replicas)
         if partitions > shares.logs:
             log.warning(
@@ -144,49 +161,6 @@ class BrokerPart:
                 shares.logs,
                 file_limit(),
             )
-        queued_bytes_max: int = self._config["queued.max.request.bytes"]
-        return Shared(
-            services=services,
-            admission=Admission(self._settings.broker, files_max=shares.connections),
-            requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
-            answers=answers,
-        )
-
-    def _services(
-        self,
-        around: Surroundings,
-        coordinators: Coordinators,
-        controller: ControllerLink,
-        answers: AnswerMemory,
-        *,
-        cluster_id: str,
-    ) -> Services:
-        """What handlers may use."""
-        sessions_max = self._config["max.incremental.fetch.session.cache.slots"]
-        return Services(
-            node_id=self._config.node_id,
-            cluster_id=cluster_id,
-            config=around.config,
-            settings=around.settings,
-            system=around.system,
-            feed=around.feed,
-            controller=around.controller,
-            answers=answers,
-            pace=Pace(around.system.clock.monotonic),
-            describe_quorum=controller.describe_quorum,
-            voters=controller,
-            replicas=around.replicas,
-            producer_ids=coordinators.producer_ids,
-            fetch_sessions=FetchSessions(sessions_max=sessions_max, random=self._system.random),
-            partition_cache=PartitionCache(),
-            allowances=_allowances(around),
-            groups=coordinators.groups,
-            share_states=coordinators.share_states,
-            shares=coordinators.shares,
-            transactions=coordinators.transactions,
-            verifier=coordinators.verifier,
-            markers=coordinators.markers,
-        )
 
     async def stop_serving(self) -> None:
         """No more clients, no more copying, no more work of one's own."""

@@ -26,6 +26,7 @@ from ottla.raft.core.messages import Member
 from ottla.raft.driver import QuorumState, RaftDriver
 from ottla.raft.voter_changes import VoterChanges
 from ottla.rpc.channels import Channels
+from ottla.rpc.leader_search import NOT_LEADING
 from ottla.rpc.packing import pack_command, unpack_reply
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ RETRY_SECONDS = 0.05
 SILENCES_MAX = 2
 # How soon an attempt notices that its leader is none any more.
 LEADER_CHECK_SECONDS = 0.1
-TRY_AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 class LeadLost(KafkaError):
@@ -159,7 +159,7 @@ class Forwarding:
                 silences += is_local or isinstance(error, LeadLost)
                 problem = str(error)
             except grpc.aio.AioRpcError as error:
-                if error.code() not in TRY_AGAIN:
+                if error.code() not in NOT_LEADING:
                     raise KafkaError(Code.unknown_server_error, f"node {leader}: {error.details()}") from error
                 silences += error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
                 problem = f"node {leader}: {error.details()}"

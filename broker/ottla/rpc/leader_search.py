@@ -12,6 +12,7 @@ import grpc
 __all__ = ["LEADER_ADDRESS_KEY", "LEADER_ID_KEY", "NOT_LEADING", "LeaderSearch", "named_leader"]
 
 LEADER_ID_KEY, LEADER_ADDRESS_KEY = "ottla-leader", "ottla-leader-address"
+# What a call ends with where another node may lead: for brokers as well.
 NOT_LEADING = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.FAILED_PRECONDITION)
 Node = TypeVar("Node")
 

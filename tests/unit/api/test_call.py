@@ -12,7 +12,10 @@ class Later(Deferred):
     def __init__(self) -> None:
         super().__init__()
         self.delivered: list[str] = []
-        self.closed = 0
+        self.closed = self.began = 0
+
+    def begin_waiting(self) -> None:
+        self.began += 1
 
     def make(self) -> Answer:
         return [b"answer"]
@@ -24,7 +27,7 @@ class Later(Deferred):
 def awaited() -> Later:
     """Delivered to somebody who holds on to it, as a connection does."""
     later = Later()
-    later.deliver_to(lambda: later.delivered.append("delivered"))
+    later.start(lambda: later.delivered.append("delivered"))
     return later
 
 
@@ -39,8 +42,22 @@ def test_it_is_delivered_once() -> None:
 def test_one_that_was_made_before_anybody_waited_is_delivered_at_once() -> None:
     later = Later()
     later.finish()
-    later.deliver_to(lambda: later.delivered.append("delivered"))
+    later.start(lambda: later.delivered.append("delivered"))
     assert later.delivered == ["delivered"]
+
+
+def test_it_begins_to_wait_when_it_is_started() -> None:
+    later = Later()
+    assert later.began == 0
+    later.start(lambda: None)
+    assert later.began == 1
+
+
+def test_one_that_was_made_before_does_not_begin_to_wait() -> None:
+    later = Later()
+    later.finish()
+    later.start(lambda: None)
+    assert later.began == 0
 
 
 def test_one_that_nobody_wants_is_not_delivered() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from ottla.api.fetch_plan import PARTITIONS_READ_AT_ONCE_MAX, Plan
 from ottla.api.fetch_sessions import Wanted
 from ottla.api.fetching import DelayedFetch, DelayedLargeFetch
-from ottla.api.slices import Pace
+from ottla.api.pacing import Pace
 from ottla.replica.partition import ROLE_CHANGED_BYTES
 from ottla.storage.log.log import Located
 from ottla.wire.fetch_response import Fetched
@@ -88,7 +88,9 @@ def sizes(reading: Any) -> Any:
 
 
 def delayed(plan: Plan, *, size_bytes_min: int = 100, wait_ms: int = NEVER_MS) -> DelayedFetch:
-    return DelayedFetch(plan, sizes, size_bytes_min=size_bytes_min, wait_ms=wait_ms)
+    fetch = DelayedFetch(plan, sizes, size_bytes_min=size_bytes_min, wait_ms=wait_ms)
+    fetch.start(lambda: None)
+    return fetch
 
 
 def made(fetch: DelayedFetch | DelayedLargeFetch) -> Any:
@@ -237,6 +239,7 @@ def test_a_large_fetch_reads_when_it_is_worth_it() -> None:
             return sizes(reading)
 
         fetch = DelayedLargeFetch(plan, plan.read(), answer, lock=asyncio.Lock(), size_bytes_min=10, wait_ms=NEVER_MS)
+        fetch.start(lambda: None)
         await turns()
         host.reads = 0
         for _ in range(20):

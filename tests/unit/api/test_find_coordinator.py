@@ -5,14 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kio.index import load_response_schema
-from ottla.api.call import Call
-from ottla.api.registry import load_all
-from ottla.api.slices import Pace
 from ottla.errors import Code
 from ottla.metadata.decisions.features import SHARE_VERSION
+from support.calls import call_of, handle
 from support.decisions import Fleet
-from support.frames import decode_response
 
 SHARE, KEY = 2, "readers:4vTJHjQzRxGFvlyDC6QmrA:7"
 
@@ -25,11 +21,9 @@ def find(key: str, *, version: int, level: int) -> Any:
     fleet = Fleet(brokers=2)
     image = SimpleNamespace(brokers=fleet.image.brokers, features={SHARE_VERSION: level})
     shares = SimpleNamespace(leader_of=leader_of)
-    node = SimpleNamespace(image=image, share_states=shares, groups=None, transactions=None, pace=Pace())
-    api = load_all()[10]
-    call = Call(node, api, version, 1, "test", "PLAINTEXT", "localhost")  # type: ignore[arg-type]
-    parts = asyncio.run(api.handler(SimpleNamespace(key_type=SHARE, coordinator_keys=[key]), call))  # type: ignore[arg-type]
-    (found,) = decode_response(b"".join(map(bytes, parts))[4:], load_response_schema(10, version)).coordinators
+    request = SimpleNamespace(key_type=SHARE, coordinator_keys=[key])
+    parts = {"feed": SimpleNamespace(image=image), "share_states": shares, "groups": None, "transactions": None}
+    (found,) = asyncio.run(handle(request, call_of(10, version), **parts)).coordinators
     return found
 
 

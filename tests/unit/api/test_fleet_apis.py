@@ -7,16 +7,13 @@ import inspect
 from typing import Any
 
 import pytest
-from kio.index import load_request_schema, load_response_schema
-from kio.serial import entity_reader
+from kio.index import load_request_schema
 from kio.static.primitive import i32Timedelta
-from ottla.api.call import Call
-from ottla.api.registry import load_all
 from ottla.errors import Code
 from ottla.metadata.decisions import commands as ask
 from ottla.metadata.model.image import Image
+from support.calls import call_of, handle, read
 from support.decisions import Fleet
-from support.frames import decode_response, encode_request
 
 SECOND = i32Timedelta.parse(datetime.timedelta(seconds=1))
 Results = list[tuple[str, int, Code]]
@@ -27,7 +24,6 @@ class Served:
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
-        self.controller = self.replicas = self
 
     @property
     def image(self) -> Image:
@@ -36,23 +32,12 @@ class Served:
     async def submit(self, command: ask.Command[Any]) -> Any:
         return self.fleet.ask(command)
 
-    async def settled(self) -> None:
-        """Nothing is hosted here."""
-
     def request(self, key: int, version: int, **fields: Any) -> Any:
         request_type = load_request_schema(key, version)
         known = {field.name for field in dataclasses.fields(request_type)}
         values = {name: value for name, value in {"timeout": SECOND, **fields}.items() if name in known}
-        payload = encode_request(request_type(**values))
-        _, header_size = entity_reader(request_type.__header_schema__)(payload, 0)
-        api = load_all()[key]
-        message, end = api.reader(version)(memoryview(payload), header_size)
-        assert end == len(payload)
-        call = Call(self, api, version, 1, "test", "PLAINTEXT", "localhost")  # type: ignore[arg-type]
-        answer = api.handler(message, call)
-        parts = asyncio.run(answer) if inspect.iscoroutine(answer) else answer
-        assert isinstance(parts, list)
-        return decode_response(b"".join(map(bytes, parts))[4:], load_response_schema(key, version))
+        message = read(request_type(**values))
+        return asyncio.run(handle(message, call_of(key, version), controller=self, feed=self))
 
 
 def part(key: int, version: int, name: str) -> Any:

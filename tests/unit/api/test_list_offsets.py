@@ -1,10 +1,12 @@
 """Lookups by time take one thread, whoever asks for how many."""
 
 import asyncio
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 from ottla.api.k02_list_offsets import _search
+from ottla.api.lookups import Lookups
 
 
 class Threads:
@@ -29,14 +31,13 @@ class Threads:
 def test_one_at_a_time_and_by_turns() -> None:
     async def test() -> None:
         threads = Threads()
-        node = SimpleNamespace(lookups=asyncio.Lock(), system=SimpleNamespace(threads=threads))
+        lookups = Lookups(threads)
 
         def begin(name: str, own: asyncio.Lock) -> "asyncio.Task[Any]":
             log = SimpleNamespace(max_timestamp=lambda: name)
             partition: Any = SimpleNamespace(log=log, high_watermark=1, last_stable_offset=1, view=None)
             request: Any = SimpleNamespace(replica_id=-1, isolation_level=0)
-            call: Any = SimpleNamespace(node=node)
-            return asyncio.ensure_future(_search(partition, -3, request, call, own))
+            return asyncio.ensure_future(_search(partition, -3, request, partial(lookups.run, own)))
 
         greedy, modest = asyncio.Lock(), asyncio.Lock()
         tasks = [begin(f"greedy {number}", greedy) for number in range(4)] + [begin("modest", modest)]

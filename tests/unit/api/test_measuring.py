@@ -16,10 +16,8 @@ class HandClock:
         return self.now_s
 
 
-def call_of(handler: Any, clock: HandClock) -> Any:
-    return SimpleNamespace(
-        api=SimpleNamespace(handler=handler), node=SimpleNamespace(system=SimpleNamespace(clock=clock)), spent_s=None
-    )
+def call() -> Any:
+    return SimpleNamespace(spent_s=None)
 
 
 def test_a_handler_that_answers_at_once() -> None:
@@ -30,7 +28,7 @@ def test_a_handler_that_answers_at_once() -> None:
         assert call.spent_s() == 3
         return [b"answer"]
 
-    assert measured(None, call_of(handler, clock)) == [b"answer"]
+    assert measured(handler, None, call(), clock) == [b"answer"]
 
 
 def test_waiting_is_not_counted() -> None:
@@ -56,7 +54,7 @@ def test_waiting_is_not_counted() -> None:
         await turn
 
     async def run() -> Any:
-        result: Any = measured(None, call_of(handler, clock))
+        result: Any = measured(handler, None, call(), clock)
         return await result
 
     assert asyncio.run(run()) == [b"answer"]
@@ -74,12 +72,12 @@ def test_an_answer_made_by_somebody_else_costs_what_the_handler_took() -> None:
             clock.now_s += 2
             return answer
 
-        call = call_of(handler, clock)
-        result: Any = measured(None, call)
+        asked = call()
+        result: Any = measured(handler, None, asked, clock)
         waiting = asyncio.ensure_future(result)
         await asyncio.sleep(0)
         clock.now_s += 100
-        spent.append(call.spent_s())
+        spent.append(asked.spent_s())
         answer.set_result([b"answer"])
         return await waiting
 
@@ -104,13 +102,13 @@ def test_failures_and_cancellation_reach_the_handler() -> None:
         raise ValueError("no")
 
     async def run() -> None:
-        result: Any = measured(None, call_of(handler, clock))
+        result: Any = measured(handler, None, call(), clock)
         task = asyncio.ensure_future(result)
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        failed: Any = measured(None, call_of(failing, clock))
+        failed: Any = measured(failing, None, call(), clock)
         with pytest.raises(ValueError, match="no"):
             await failed
 

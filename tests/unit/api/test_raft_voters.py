@@ -5,20 +5,16 @@ import datetime
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kio.index import load_response_schema
 from kio.schema.add_raft_voter.v0.request import AddRaftVoterRequest, Listener
 from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
-from kio.serial import entity_reader
 from kio.static.primitive import i32Timedelta
-from ottla.api.call import Call
-from ottla.api.registry import load_all
 from ottla.errors import Code
 from ottla.raft.voter_changes import VoterChanges
-from support.frames import decode_response, encode_request
+from support.calls import call_of, handle, read
 from support.raft_quorum import Quorum, directory
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -39,14 +35,7 @@ def removal(node: int = ALONE, place: uuid.UUID | None = OWN, **fields: Any) -> 
 
 
 async def answer(request: Any, voters: VoterChanges) -> Outcome:
-    payload = encode_request(request)
-    _, header_size = entity_reader(request.__header_schema__)(payload, 0)
-    api = load_all()[request.__api_key__]
-    message, _ = api.reader(0)(memoryview(payload), header_size)
-    node: Any = SimpleNamespace(cluster_id=CLUSTER, voters=voters)
-    handled: Any = api.handler(message, Call(node, api, 0, 1, "test", "PLAINTEXT", "localhost"))
-    frame = b"".join(map(bytes, await handled))
-    response = decode_response(frame[4:], load_response_schema(request.__api_key__, 0))
+    response = await handle(read(request), call_of(request.__api_key__, 0), quorum=voters, cluster_id=CLUSTER)
     return response.error_code, response.error_message
 
     return load_response_schema(request.__api_key__, 0)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from ottla.api.slices import SLICE_SECONDS, Pace
+from ottla.api.pacing import SLICE_SECONDS, Pace
 from ottla.net.memory import AnswerMemory
 
 

@@ -2,16 +2,14 @@
 
 import asyncio
 import gc
-import time
 import weakref
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import uvloop
-from ottla.net.connection import Connection, Shared
-from ottla.net.memory import AnswerMemory, RequestMemory
+from ottla.net.connection import Connection
+from support.connections import shared
 
 DEADLINE_S = 3.0
 
@@ -22,15 +20,6 @@ def no_collector() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
-
-
-def shared() -> Shared:
-    """As much of a node as a connection needs that sends no whole request."""
-    nothing: Any = SimpleNamespace(enter=lambda host: None, leave=lambda host: None)
-    allowances = SimpleNamespace(connection_pause_ms=lambda host: 0, any_for_clients=False)
-    system = SimpleNamespace(threads=None, clock=SimpleNamespace(monotonic=time.monotonic))
-    services: Any = SimpleNamespace(system=system, allowances=allowances, config={})
-    return Shared(services, nothing, RequestMemory(1 << 20), AnswerMemory(1 << 20, time.monotonic))
 
 
 @pytest.mark.parametrize("sent", [b"", b"\0\0\1", b"\0\0\0\5half"], ids=["nothing", "half a length", "half a frame"])

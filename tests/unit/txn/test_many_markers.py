@@ -86,7 +86,6 @@ def test_a_partition_that_a_request_names_twice_is_marked_once() -> None:
     marker = SimpleNamespace(
         producer_id=1, producer_epoch=0, coordinator_epoch=0, transaction_result=True, topics=[topic]
     )
-    call = SimpleNamespace(node=SimpleNamespace(markers=SimpleNamespace(write=write)))
-    answer = asyncio.run(k27._marker(marker, call))  # type: ignore[arg-type]
+    answer = asyncio.run(k27._marker(marker, SimpleNamespace(write=write)))  # type: ignore[arg-type]
     assert [one.partitions for one in written] == [[("t", 0), ("t", 1)]]
     assert len(answer["topics"][0]["partitions"]) == 4

@@ -1,22 +1,22 @@
-"""Rooms for reads are used again, but never while somebody looks at them."""
+"""Buffers for reads are used again, but never while there is a view of them."""
 
-from ottla import rooms
+from ottla import buffer_pool
 from ottla.system import RealDisk
 
 SIZE = 100_000
 
 
-def test_a_room_is_used_again_when_nobody_looks_at_it():
-    first = rooms.take(SIZE)
+def test_a_buffer_is_used_again_when_no_view_is_left():
+    first = buffer_pool.take(SIZE)
     owner = first.obj
     del first
-    assert rooms.take(SIZE).obj is owner
+    assert buffer_pool.take(SIZE).obj is owner
 
 
-def test_a_part_keeps_its_room():
-    part = rooms.take(SIZE)[10:20]
+def test_a_part_keeps_its_buffer():
+    part = buffer_pool.take(SIZE)[10:20]
     part[:] = b"0123456789"
-    others = [rooms.take(SIZE) for _ in range(2 * rooms.ROOMS_MAX)]
+    others = [buffer_pool.take(SIZE) for _ in range(2 * buffer_pool.BUFFERS_MAX)]
     for other in others:
         other[:] = bytes(SIZE)
     assert bytes(part) == b"0123456789"
@@ -24,8 +24,15 @@ def test_a_part_keeps_its_room():
 
 
 def test_every_size_is_given():
-    sizes = (0, 1, rooms.SMALL_BYTES - 1, rooms.SMALL_BYTES, rooms.ROOM_BYTES, rooms.ROOM_BYTES + 1)
-    assert [len(rooms.take(size)) for size in sizes] == list(sizes)
+    sizes = (
+        0,
+        1,
+        buffer_pool.SMALL_BYTES - 1,
+        buffer_pool.SMALL_BYTES,
+        buffer_pool.BUFFER_BYTES,
+        buffer_pool.BUFFER_BYTES + 1,
+    )
+    assert [len(buffer_pool.take(size)) for size in sizes] == list(sizes)
 
 
 def test_what_was_read_stays_while_more_is_read(tmp_path):

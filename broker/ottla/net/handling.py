@@ -1,0 +1,261 @@
+"""The requests of one connection, each from its frame to its answer.
+
+Handlers are called in the order of requests. A failure becomes the answer that the API has for it; where it has none,
+and for what is not Kafka's protocol, the connection is closed.
+"""
+
+import asyncio
+import logging
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, cast
+
+from ottla.api.call import Answer, Call, Deferred
+from ottla.api.measuring import measured
+from ottla.api.registry import APIS, Api, Result
+from ottla.errors import Code, KafkaError
+from ottla.net.answers import Answers, Slot
+from ottla.net.headers import REQUEST_HEADER, client_of, complaint, skip_tags
+from ottla.net.intake import Intake
+from ottla.net.not_served import not_served
+from ottla.net.quiet import LineLimit
+from ottla.net.shared import Shared
+from ottla.wire.reader import Malformed, TooMany
+
+__all__ = ["Handling"]
+
+log = logging.getLogger("ottla.net")
+log.addFilter(LineLimit())
+
+API_VERSIONS = 18
+USER = "ANONYMOUS"
+UNREADABLE = (Malformed, IndexError, struct.error, UnicodeDecodeError)
+
+
+class Client(Protocol):
+    """The connection on which the requests come."""
+
+    @property
+    def may_go_on(self) -> bool:
+        """No more requests were taken, and whatever that was for may be over."""
+
+    def resume(self) -> None:
+        """Take the requests that wait."""
+
+    def pause(self, pause_ms: int) -> None: ...
+    def close(self, reason: str) -> None: ...
+
+
+class Handling:
+    __slots__ = ("_answers", "_client", "_host", "_intake", "_listener", "_on_close", "_shared", "_transport",
+                 "_under_way")  # fmt: skip
+
+    def __init__(
+        self,
+        shared: Shared,
+        transport: asyncio.Transport,
+        client: Client,
+        *,
+        listener: str,
+        host: str,
+        intake: Intake,
+        answers: Answers,
+    ) -> None:
+        self._shared = shared
+        self._transport = transport
+        self._client = client
+        self._listener = listener
+        self._host = host
+        self._intake = intake
+        self._answers = answers
+        self._under_way: set[asyncio.Future[Any] | Deferred] = set()
+        self._on_close: dict[object, Callable[[], None]] = {}
+
+    def close(self) -> None:
+        """The connection is lost: nobody waits for answers. It refers to this object, and must not be referred to from
+        here any longer: a cycle would leave both to the collector."""
+        del self._client
+        for each in self._under_way:
+            each.cancel()
+        self._under_way.clear()
+        for lost in self._on_close.values():
+            lost()
+
+    # beginning
+
+    def begin(self, frame: memoryview) -> bool:
+        """False when it cannot begin yet: the frame has to come again. Raises Malformed."""
+        try:
+            key, version, correlation_id, client_size = REQUEST_HEADER.unpack_from(frame, 0)
+            api = APIS.get(key)
+            if api is None or not api.serves(version):
+                self._answers.fill(self._answers.expect(), self._decline(api, frame))
+                return True
+            if not self._is_its_turn(api, version):
+                return False
+            call, position = self._call(frame, api, version, correlation_id, client_size)
+            # Bytes behind the request are ignored, as in Kafka: librdkafka sends some after Metadata v13.
+            request, _ = api.reader(version)(frame, position)
+        except TooMany:
+            self._begin_large(call, bytes(frame), position)
+        except UNREADABLE as error:
+            raise Malformed(complaint(frame, error)) from error
+        else:
+            self._begin_small(request, call)
+        return True
+
+    def _is_its_turn(self, api: Api, version: int) -> bool:
+        """Whether the client has taken all its answers, or this request need not wait for that."""
+        if not api.is_prepared(version):
+            self._prepare(api, version)
+            return False
+        if api.pipelined or self._answers.are_taken:
+            return True
+        self._answers.flush()
+        return self._answers.are_taken
+
+    def _begin_small(self, request: Any, call: Call) -> None:
+        slot = self._answers.expect()
+        try:
+            result = self._handle(request, call)
+        except Exception as error:
+            self._deliver(slot, call, self._failed(call, error))
+            return
+        if isinstance(result, list) or result is None:
+            self._deliver(slot, call, result)
+        elif isinstance(result, Deferred):
+            self._defer(slot, call, result)
+        else:
+            self._intake.task_begun()
+            self._await(result, lambda done: self._finished(slot, call, done))
+
+    def _call(
+        self, frame: memoryview, api: Api, version: int, correlation_id: int, client_size: int
+    ) -> tuple[Call, int]:
+        """The call, and where its request begins."""
+        client_id, position = client_of(frame, client_size)
+        if api.flexible(version):
+            position = skip_tags(frame, position)
+        shared = self._shared
+        call = Call(
+            shared.long_work, api, version, correlation_id, client_id, self._listener, self._host, self._on_close
+        )
+        shared.handled[api.key] += 1
+        if shared.allowances.any_for_clients:
+            call.allowance = shared.allowances.of(USER, client_id or "")
+            call.request_bytes = len(frame)
+        return call, position
+
+    def _handle(self, request: Any, call: Call) -> Result:
+        handle = self._shared.handlers[call.api.key]
+        return handle(request, call) if call.allowance is None else measured(handle, request, call, self._shared.clock)
+
+    def _decline(self, api: Api | None, frame: memoryview) -> Answer:
+        _, version, correlation_id, client_size = REQUEST_HEADER.unpack_from(frame, 0)
+        if api is not None and api.key == API_VERSIONS:
+            call = Call(self._shared.long_work, api, 0, correlation_id, None, self._listener, self._host)
+            return cast(Answer, self._shared.handlers[api.key](None, call))
+        raise Malformed(not_served(api, version, frame, client_size))
+
+    # away from the loop: no further request of this connection is begun meanwhile
+
+    def _prepare(self, api: Api, version: int) -> None:
+        self._intake.begin_alone()
+        self._await(self._shared.large_requests.prepare(api, version), self._prepared)
+
+    def _prepared(self, done: "asyncio.Future[None]") -> None:
+        self._under_way.discard(done)
+        self._intake.end_alone()
+        if done.cancelled():
+            return
+        error = done.exception()
+        if self._transport.is_closing():
+            return
+        if error is not None:
+            self._client.close(f"its request cannot be read: {error!r}")
+        else:
+            self._client.resume()
+
+    def _begin_large(self, call: Call, frame: bytes, position: int) -> None:
+        slot = self._answers.expect()
+        self._intake.begin_alone()
+        self._intake.keep_large(len(frame))
+        answer = self._shared.large_requests.answer(call, memoryview(frame), position, self._handle)
+        self._await(answer, lambda done: self._large_finished(slot, call, len(frame), done))
+
+    def _large_finished(self, slot: Slot, call: Call, size: int, done: "asyncio.Future[Answer | Deferred]") -> None:
+        self._intake.end_alone()
+        self._intake.give_back(size)
+        self._finished(slot, call, done)
+
+    # waiting
+
+    def _await(self, awaitable: Awaitable[Any], finished: "Callable[[asyncio.Future[Any]], None]") -> None:
+        task = asyncio.ensure_future(awaitable)
+        self._under_way.add(task)
+        task.add_done_callback(finished)
+
+    def _finished(self, slot: Slot, call: Call, done: "asyncio.Future[Answer | Deferred]") -> None:
+        self._under_way.discard(done)
+        call.close()
+        if done.cancelled():
+            return
+        error = done.exception()  # also when nobody waits for it any more: it counts as seen
+        result = done.result() if error is None else None
+        if self._transport.is_closing():
+            if isinstance(result, Deferred):
+                result.cancel()
+            return
+        if isinstance(result, Deferred):
+            self._defer(slot, call, result)
+        else:
+            self._deliver(slot, call, result if error is None else self._failed(call, error))
+            self._answers.flush()
+        if self._client.may_go_on:
+            self._client.resume()
+
+    def _defer(self, slot: Slot, call: Call, deferred: Deferred) -> None:
+        self._under_way.add(deferred)
+        if call.kept_bytes:
+            self._intake.keep(call.kept_bytes)
+        deferred.start(lambda: self._made(slot, call, deferred))
+
+    def _made(self, slot: Slot, call: Call, deferred: Deferred) -> None:
+        """Called from wherever the answer became known: further requests are left to a turn of their own."""
+        self._under_way.discard(deferred)
+        if self._transport.is_closing():
+            return
+        try:
+            answer = deferred.make()
+        except Exception as error:
+            answer = self._failed(call, error)
+        self._intake.give_back(call.kept_bytes)
+        self._deliver(slot, call, answer)
+        self._answers.flush()
+        if self._client.may_go_on:
+            asyncio.get_running_loop().call_soon(self._client.resume)
+
+    # done
+
+    def _deliver(self, slot: Slot, call: Call, answer: Answer) -> None:
+        """Every answer comes by here, and throttles its connection if the client is over a quota."""
+        self._answers.fill(slot, answer)
+        if call.throttle_ms:
+            self._client.pause(call.throttle_ms)
+
+    def _failed(self, call: Call, error: BaseException) -> Answer:
+        if call.is_large and isinstance(error, UNREADABLE):
+            self._client.close(f"bad request: {error} in {call.api.name} v{call.version}")
+            return None
+        if isinstance(error, Malformed):
+            self._client.close(str(error))
+            return None
+        if isinstance(error, TooMany):
+            error = KafkaError(Code.invalid_request, f"The request has {error}; split it")
+        if not isinstance(error, KafkaError):
+            log.error("%s v%d from %s failed", call.api.name, call.version, self._host, exc_info=error)
+            error = KafkaError(Code.unknown_server_error, "see the broker's log")
+        answer = call.failure(error)
+        if answer is None:
+            self._client.close(f"{call.api.name} failed and its answer has no place to say so: {error}")
+        return answer
