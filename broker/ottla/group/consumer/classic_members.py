@@ -68,9 +68,12 @@ def _join(group: ConsumerMembership, request: Join, to: Any, now: float) -> Effe
     replaced = group.log.static_members.get(request.instance_id) if request.instance_id is not None else None
     if replaced is not None and migration.may_downgrade(group, [group.log.members[replaced]], staying=1):
         return [migration.downgrade(group, {replaced}, now, joining=step.member, then=answered)]
-    return [
-        group.write(entries, now, lambda code, at: [*answered(code, at), *_joined(group, request, code, before, at)])
-    ]
+
+    def then(code: Code, at: float) -> Effects:
+        return [*answered(code, at), *_joined(group, request, code, before, at)]
+
+    computing = group.compute(elsewhere=step.elsewhere, now=now)
+    return [group.write(entries, now, then, examined=step.examined), *computing]
 
 
 def _check_protocols(group: ConsumerMembership, request: Join) -> EmbeddedSubscription:
@@ -151,7 +154,7 @@ def sync(group: ConsumerMembership, request: Sync, to: Any, now: float) -> Effec
 
 def _check_no_rebalance(group: ConsumerMembership, member: Member, now: float) -> None:
     """Who still has to give something up must do that first, in the epoch it is in."""
-    behind = group.log.epoch > member.position.epoch
+    behind = group.epoch_to_reach > member.position.epoch
     if behind and member.position.state is not MemberState.UNREVOKED_PARTITIONS:
         _await_join(group, member, now)
         raise KafkaError(Code.rebalance_in_progress)
@@ -171,10 +174,10 @@ def heartbeat(
     group.alive(member_id, now)
     position = member.position
     waits_in_vain = position.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(group, member)
-    if position.epoch < group.log.epoch or position.state is MemberState.UNREVOKED_PARTITIONS or waits_in_vain:
+    if position.epoch < group.epoch_to_reach or position.state is MemberState.UNREVOKED_PARTITIONS or waits_in_vain:
         _await_join(group, member, now)
         raise KafkaError(Code.rebalance_in_progress)
-    return [Wake(group.next_deadline())]
+    return [Wake(group.next_deadline()), *group.compute_deferred(now)]
 
 
 def _waits_for_others(group: ConsumerMembership, member: Member) -> bool:

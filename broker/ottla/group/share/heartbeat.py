@@ -92,9 +92,15 @@ def heartbeat(group: ShareGroup, request: ShareHeartbeat, to: Any, now: float) -
         _interval_ms(group, now, changes=bool(step.entries)),
         position.assigned if is_news else None,
     )
+    computing = group.compute(elsewhere=step.elsewhere, now=now)
     if not step.entries:
-        return [Reply(to, answer), Wake(group.alive(before.id, now))]
-    return group.answer_when_written(step.entries, before.id, now, group.answering(to, answer, _refused))
+        group.has_examined(step.examined)
+        return [Reply(to, answer), Wake(group.alive(before.id, now)), *computing]
+    answered = group.answering(to, answer, _refused)
+    return [
+        *group.answer_when_written(step.entries, before.id, now, answered, examined=step.examined),
+        *computing,
+    ]
 
 
 def _refused(code: Code) -> Code:
