@@ -187,3 +187,23 @@ def test_a_large_share_group() -> None:
     assert held_seconds(change) < HELD_SECONDS_MAX
     assert held_seconds(lambda: members[1].beat()) < HELD_SECONDS_MAX
     assert held_seconds(lambda: shard.share_group.log.subscribed) < HELD_SECONDS_MAX
+
+
+def test_names_too_long_for_any_topic_are_not_kept() -> None:
+    """Kafka accepts them, so they are no error; and they match nothing, so nobody misses them."""
+    longest, too_long = "x" * 249, "y" * 250
+    shard = LittleShard({longest: 1})
+    member = Client(shard, "a", [longest, too_long])
+    member.beat()
+    epoch = shard.group.log.epoch
+    assert member.owned == {(topic_id(longest).bytes, 0)}
+    assert shard.group.log.members["a"].subscription.topics == {longest}
+    member.beat(topics=frozenset({longest, too_long, "z" * 10_000}))
+    assert shard.group.log.epoch == epoch, "nothing has changed"
+
+
+def test_a_share_group_does_not_keep_them_either() -> None:
+    shard = ShareShard({"t": 1})
+    member = ShareClient(shard, "a", ["y" * 250])
+    member.beat()
+    assert shard.share_group.log.members["a"].subscription.topics == frozenset()

@@ -22,6 +22,7 @@ from ottla.group.consumer.records import Entry
 from ottla.group.consumer.state import known_instance, static_successor
 from ottla.group.heartbeats.group import Timer
 from ottla.metadata.model.image import Image
+from ottla.metadata.model.topic_names import names_of_topics
 from ottla.wire.reader import Malformed
 
 __all__ = ["heartbeat", "join", "leave", "sync"]
@@ -108,7 +109,7 @@ def _subscription(before: Member, request: Join, sent: EmbeddedSubscription) -> 
         instance_id=request.instance_id if request.instance_id is not None else old.instance_id,
         rack_id=sent.rack_id if sent.rack_id is not None else old.rack_id,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
-        topics=sent.topics,
+        topics=names_of_topics(sent.topics),
         client_id=request.client_id,
         client_host=request.client_host,
         classic=ClassicMember(request.session_timeout_ms, request.protocols),

@@ -26,6 +26,7 @@ from ottla.group.consumer.state import NOTHING, known_instance, static_successor
 from ottla.group.contract.group import Group
 from ottla.group.heartbeats.epochs import Seen
 from ottla.group.heartbeats.group import MOVING_HEARTBEAT_MS
+from ottla.metadata.model.topic_names import names_of_topics
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["Decision", "Heartbeat", "HeartbeatAnswer", "Moved", "check", "decide", "group_for", "heartbeat"]
@@ -236,7 +237,7 @@ def _subscription(old: Subscription, request: Heartbeat) -> Subscription:
         rack_id=old.rack_id if request.rack_id is None else request.rack_id,
         rebalance_timeout_ms=old.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
         assignor=old.assignor if request.assignor is None else request.assignor,
-        topics=old.topics if request.topics is None else request.topics,
+        topics=old.topics if request.topics is None else names_of_topics(request.topics),
         regex=old.regex if request.regex is None else request.regex,
         client_id=request.client_id,
         client_host=request.client_host,

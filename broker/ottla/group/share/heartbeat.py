@@ -11,6 +11,7 @@ from ottla.group.contract.group import Group
 from ottla.group.heartbeats.group import MOVING_HEARTBEAT_MS
 from ottla.group.share.advance import advance
 from ottla.group.share.group import ShareGroup, ShareRules
+from ottla.metadata.model.topic_names import names_of_topics
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["ShareHeartbeat", "ShareHeartbeatAnswer", "check", "group_for", "heartbeat"]
@@ -139,7 +140,7 @@ def _subscription(old: Subscription, request: ShareHeartbeat) -> Subscription:
     return msgspec.structs.replace(
         old,
         rack_id=old.rack_id if request.rack_id is None else request.rack_id,
-        topics=old.topics if request.topics is None else request.topics,
+        topics=old.topics if request.topics is None else names_of_topics(request.topics),
         client_id=request.client_id,
         client_host=request.client_host,
     )
