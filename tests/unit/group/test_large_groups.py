@@ -205,5 +205,5 @@ def test_names_too_long_for_any_topic_are_not_kept() -> None:
 def test_a_share_group_does_not_keep_them_either() -> None:
     shard = ShareShard({"t": 1})
     member = ShareClient(shard, "a", ["y" * 250])
-    member.beat()
+    assert member.beat(client_host="/1.2.3.4").member_epoch == 1
     assert shard.share_group.log.members["a"].subscription.topics == frozenset()

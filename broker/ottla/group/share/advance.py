@@ -39,7 +39,7 @@ def advance(state: ShareGroupState, before: Member, subscription: Subscription, 
     entries = [] if subscription == before.subscription else [Entry(MEMBER, key, subscription)]
     target_epoch, target = state.target_epoch, state.targets.get(member.id, frozenset())
     examined, elsewhere = None, False
-    changed = before.subscription.topics != subscription.topics
+    changed = state.epoch == 0 or before.subscription.topics != subscription.topics
     if changed or not seen.is_current(image, state.states) or state.epoch > target_epoch:
         members = {**state.members, member.id: member}
         elsewhere = is_large(_subscribed(members.values()), image)
