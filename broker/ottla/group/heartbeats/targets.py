@@ -31,7 +31,7 @@ __all__ = [
     "target_epoch_of",
 ]
 
-INLINE_SIZE_MAX = 2000
+INLINE_SIZE_MAX = 5000
 """Names that members subscribe to, each counted once per member, and partitions of those topics."""
 ASSIGNMENT_SECONDS_MIN = 1.0
 EPOCH_WITHOUT_TARGET = 1  # what the first members join with, before anything is assigned
