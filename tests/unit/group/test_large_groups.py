@@ -11,6 +11,7 @@ from support.consumer_groups import Client, LittleShard, topic_id
 from support.share_groups import ShareClient, ShareShard
 
 TOPICS = {f"t{number:04}": 1 for number in range(1500)}
+WIDE_TOPICS = dict.fromkeys(TOPICS, 3)  # enough of them for two members to be a large group
 MEMBERS = 101
 HELD_SECONDS_MAX = 0.02
 
@@ -121,7 +122,7 @@ def test_a_group_that_changes_meanwhile_gets_the_target_all_the_same(crowd: tupl
 
 def test_the_first_members_join_without_an_assignment() -> None:
     """As in Kafka 4.3: epoch 1 has an empty target."""
-    shard = LittleShard(TOPICS)
+    shard = LittleShard(WIDE_TOPICS)
     first = Client(shard, "a", TOPICS)
     second = Client(shard, "b", TOPICS)
     assert (first.beat().member_epoch, first.owned) == (1, frozenset())
@@ -132,7 +133,7 @@ def test_the_first_members_join_without_an_assignment() -> None:
 
 
 def test_a_computation_that_failed_is_tried_again() -> None:
-    shard = LittleShard(TOPICS)
+    shard = LittleShard(WIDE_TOPICS)
     member, other = Client(shard, "a", TOPICS), Client(shard, "b", TOPICS)
     member.beat()
     other.beat()
@@ -143,7 +144,7 @@ def test_a_computation_that_failed_is_tried_again() -> None:
 
 
 def test_a_target_that_cannot_be_written_is_computed_again() -> None:
-    shard = LittleShard(TOPICS)
+    shard = LittleShard(WIDE_TOPICS)
     member, other = Client(shard, "a", TOPICS), Client(shard, "b", TOPICS)
     member.beat()
     other.beat()
