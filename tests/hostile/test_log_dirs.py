@@ -17,6 +17,7 @@ from support.librdkafka import make_topic, read
 from support.neighbour import Neighbour
 from support.ottla_broker import OttlaBroker
 from support.raw_batches import AFTER_CRC, HEAD, enclosed, raw_record
+from support.raw_requests import text
 
 __all__ = ["name"]
 
@@ -94,7 +95,9 @@ def test_a_record_of_a_coordinator_that_cannot_be_read(broker: OttlaBroker, name
     (folder,) = broker.folder.glob(f"*/__consumer_offsets-{partition_of(name, OFFSETS_PARTITIONS)}")
     broker.kill()
     (log,) = folder.glob("*.log")
-    odd = enclosed(raw_record(0, b"\0\3", key=b"\0\2" + struct.pack(">h", -1)), count=1)
+    head = text("consumer") + struct.pack(">i", 1) + text("range") + text("m") + struct.pack(">q", -1)
+    members_null = b"\0\3" + head + struct.pack(">i", -1)
+    odd = enclosed(raw_record(0, members_null, key=b"\0\2" + text("odd")), count=1)
     data = log.read_bytes()
     log.write_bytes(data + placed(odd, end_of(data)))
     before = len(broker.log_path.read_text())
