@@ -23,7 +23,8 @@ LOCAL_PIPELINE = ("tests/fleet/test_pipeline.py", "tests/fleet/test_up.py")
 # The longest first: of two that run beside each other, none idles.
 FAULTS = ("tests/fleet/test_faults.py", "tests/fleet/test_stuck_loop.py", "tests/fleet/test_lost_log_dir.py")
 ATTACKS_ON_FLEETS = tuple(f"tests/hostile/test_{what}.py" for what in ("regex", "memory", "large_requests"))
-QUICK_ATTACKS = tuple(f"tests/hostile/test_{what}.py" for what in ("memory", "regex", "mutated_requests", "files"))
+QUICK = ("memory", "regex", "mutated_requests", "files", "coordinators", "lookups")
+QUICK_ATTACKS = tuple(f"tests/hostile/test_{what}.py" for what in QUICK)
 SIMULATED_COORDINATORS = tuple(f"tests/sim/test_{what}_sim.py" for what in ("group", "txn", "share", "share_state"))
 COORDINATED = ("*fire*", "*quota*", "*group*", "*transaction*")
 # As they are named, not by how many tests a file has: the one long test would begin last, and one of two would idle.
@@ -74,7 +75,7 @@ ON_ONE_MACHINE = (
     Chapter("check and unit", 2.5, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
     Chapter("simulation", 2, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2", *without(*SIMULATED_COORDINATORS)),)),
     Chapter("one-broker clients", 3, ((*PYTEST, "tests/compat", *SHARED, *without(*coordinated())),)),
-    Chapter("hostile clients", 2, ((*PYTEST, *QUICK_ATTACKS),)),
+    Chapter("hostile clients", 2.5, ((*PYTEST, *QUICK_ATTACKS),)),
     Chapter(
         "fleet",
         3,
@@ -85,7 +86,7 @@ ON_ONE_MACHINE = (
 LONGER = (
     Chapter("faults", 6, ((*PYTEST, *FAULTS, *AS_NAMED), (*PYTEST, FAILOVER))),
     Chapter("simulated coordinators", 2, ((*PYTEST, *SIMULATED_COORDINATORS, "-n", "2"),)),
-    Chapter("more hostile clients", 5, ((*PYTEST, "tests/hostile", *without(*QUICK_ATTACKS)),)),
+    Chapter("more hostile clients", 5.5, ((*PYTEST, "tests/hostile", *without(*QUICK_ATTACKS)),)),
     Chapter("hostile clients of a fleet", 4, ((*PYTEST, "--fleet", *ATTACKS_ON_FLEETS),)),
     Chapter(
         "coordinators",

@@ -8,11 +8,13 @@ OTTLA_SIM_GROUPS (45) histories with new seeds (see sim.playing). A failure prin
 import os
 
 import pytest
+from ottla.group.heartbeats import targets
 from sim.group_world import GroupWorld
 from sim.options import NARROW, WIDE, Options
 from sim.playing import played, seeds_from
 
 WIDE_HISTORIES = 24
+ELSEWHERE_HISTORIES = 10
 
 
 def check(seed: int, options: Options = WIDE) -> GroupWorld:
@@ -28,6 +30,14 @@ def test_a_seed_replays_exactly() -> None:
 def test_a_leader_from_the_elr_may_have_expired_a_member_that_its_predecessor_confirmed() -> None:
     """The referee objected; a coordinator that cannot commit confirms nothing for good."""
     check(52518994444301, NARROW)
+
+
+def test_groups_whose_targets_are_computed_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of large groups are: in a thread, while the group goes on."""
+    monkeypatch.setattr(targets, "INLINE_SIZE_MAX", 0)
+    base = seeds_from(NARROW)
+    for seed in range(base, base + ELSEWHERE_HISTORIES):
+        check(seed, NARROW)
 
 
 def test_new_seeds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ottla.coordination.core.effects import Effects, Record, Reply, Wake, Write
+from ottla.coordination.core.effects import Compute, Effects, Record, Reply, Wake, Write
 from ottla.errors import Code, KafkaError
 from ottla.group.classic.group import ClassicGroup, Rules
 from ottla.group.consumer.group import ConsumerGroup
@@ -51,6 +51,7 @@ class LittleShard:
         self.groups: dict[str, Any] = {}
         self.written: list[Record] = []
         self.lose: Code | None = None
+        self.computing: list[tuple[Any, Compute]] = []  # as long as nobody calls `compute`
         self._ids = 0
         self.expressions = TopicExpressions()
         self.rules = ConsumerRules(
@@ -94,6 +95,8 @@ class LittleShard:
                     code = self._append(effect)
                     if effect.then is not None:
                         self.perform(group, effect.then(code, self.now))
+                case Compute():
+                    self.computing.append((group, effect))
                 case Wake():
                     pass
 
@@ -105,6 +108,13 @@ class LittleShard:
         if write.in_force is not None:
             write.in_force(len(self.written) - 1)
         return Code.none
+
+    def compute(self) -> None:
+        """What groups want computed elsewhere is done."""
+        waiting, self.computing = self.computing, []
+        for group, effect in waiting:
+            work = effect.begin()
+            self.perform(group, effect.then(work() if work is not None else None, self.now))
 
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
@@ -161,8 +171,8 @@ class Client:
         } | facts
         self.instance_id = facts.get("instance_id")
 
-    def beat(self) -> HeartbeatAnswer:
-        facts = self.facts if self.epoch == 0 else {"instance_id": self.instance_id}
+    def beat(self, **news: Any) -> HeartbeatAnswer:
+        facts = (self.facts if self.epoch == 0 else {"instance_id": self.instance_id}) | news
         answer = self.shard.heartbeat(member_id=self.name, member_epoch=self.epoch, owned=self.owned, **facts)
         self.epoch = answer.member_epoch
         if answer.assigned is not None:

@@ -32,17 +32,27 @@ class RawBatch:
         return HEAD.pack(0, length, -1, self.magic, crc32c.crc32c(covered) ^ self.crc_error) + covered
 
 
-def enclosed(body: bytes, *, count: int, attributes: int = 0, last_offset_delta: int | None = None) -> bytes:
-    """A batch around any body, with a header and CRC that are right as far as these arguments are."""
+def enclosed(
+    body: bytes, *, count: int, attributes: int = 0, last_offset_delta: int | None = None, times: int = 0
+) -> bytes:
+    """A batch around any body, with a header and CRC that are right as far as these arguments are.
+
+    `times`: by how many milliseconds its last record is newer than the first.
+    """
     now_ms = int(time.time() * 1000)
     last = count - 1 if last_offset_delta is None else last_offset_delta
-    covered = AFTER_CRC.pack(attributes, last, now_ms, now_ms, -1, -1, -1, count) + body
+    covered = AFTER_CRC.pack(attributes, last, now_ms - times, now_ms, -1, -1, -1, count) + body
     return HEAD.pack(0, 9 + len(covered), -1, 2, crc32c.crc32c(covered)) + covered
 
 
 def raw_record(offset_delta: int, value: bytes | None, *, key: bytes | None = None, tail: bytes = b"\0") -> bytes:
     """`tail` is the count of headers and the headers."""
     return sized(b"\0\0" + varint(offset_delta) + sized_or_null(key) + sized_or_null(value) + tail)
+
+
+def later_record(offset_delta: int, milliseconds: int) -> bytes:
+    """Without key and value."""
+    return sized(b"\0" + varint(milliseconds) + varint(offset_delta) + varint(-1) * 2 + b"\0")
 
 
 def sized(body: bytes) -> bytes:

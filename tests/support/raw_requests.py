@@ -1,10 +1,23 @@
 """Requests made of bytes: as many elements as an attacker likes, faster than any client library would make them."""
 
 import struct
+from collections.abc import Sequence
 
 from support.frames import framed
 
-__all__ = ["compact", "fetch", "fetch_in_session", "header", "list_offsets", "metadata", "text", "uvarint"]
+__all__ = [
+    "compact",
+    "consumer_heartbeat",
+    "fetch",
+    "fetch_in_session",
+    "header",
+    "heartbeat_answer",
+    "list_offsets",
+    "metadata",
+    "text",
+    "uvarint",
+    "write_txn_markers",
+]
 
 
 def header(key: int, version: int, *, correlation_id: int = 1) -> bytes:
@@ -30,9 +43,39 @@ def compact(data: bytes) -> bytes:
     return uvarint(len(data) + 1) + data
 
 
-def fetch(topic: str, *, wait_ms: int, bytes_min: int, bytes_max: int, partitions: int = 1) -> bytes:
+def consumer_heartbeat(group: str, member: str, epoch: int, names: Sequence[bytes] | None) -> bytes:
+    """KIP-848, version 1. One that joins brings its names. The answer: `heartbeat_answer`."""
+    topics = b"\0" if names is None else uvarint(len(names) + 1) + b"".join(map(compact, names))
+    joining = struct.pack(">i", 60_000) if epoch == 0 else struct.pack(">i", -1)
+    owned = b"\1" if epoch == 0 else b"\0"
+    body = compact(group.encode()) + compact(member.encode()) + struct.pack(">i", epoch) + b"\0\0" + joining
+    return framed(header(68, 1) + b"\0" + body + topics + b"\0\0" + owned + b"\0")
+
+
+def heartbeat_answer(frame: bytes) -> tuple[int, int, bytes]:
+    """Error code, member epoch, and what follows the heartbeat interval: the assignment, 0xff for none."""
+    code, position = struct.unpack_from(">h", frame, 9)[0], 11
+    if code:
+        return code, -1, b""
+    for _ in range(2):  # error message and member id; neither is long
+        position += max(frame[position], 1)
+    epoch, _ = struct.unpack_from(">ii", frame, position)
+    return code, epoch, frame[position + 8 :]
+
+
+def write_txn_markers(topic: str, partitions: int, *, producer_id: int = 1) -> bytes:
+    """Version 1: one marker, for the same partition very many times."""
+    indexes = uvarint(partitions + 1) + bytes(4 * partitions)
+    marker = struct.pack(">qhb", producer_id, 0, 0) + b"\2" + compact(topic.encode()) + indexes + b"\0"
+    return framed(header(27, 1) + b"\0\2" + marker + struct.pack(">i", 0) + b"\0\0")
+
+
+def fetch(
+    topic: str, *, wait_ms: int, bytes_min: int, bytes_max: int, partitions: int = 1, committed: bool = False
+) -> bytes:
+    """From offset 0 on."""
     parts = b"".join(struct.pack(">iqi", index, 0, bytes_max) for index in range(partitions))
-    body = struct.pack(">iiiibi", -1, wait_ms, bytes_min, bytes_max, 0, 1) + text(topic)
+    body = struct.pack(">iiiibi", -1, wait_ms, bytes_min, bytes_max, committed, 1) + text(topic)
     return framed(header(1, 4) + body + struct.pack(">i", partitions) + parts)
 
 

@@ -8,7 +8,7 @@
     deadlines          of many automata, on one timer
     asking             questions between brokers: who reaches whom, and what this broker answers
     internal_topic     the topic, made when the first client asks for its coordinator
-    core/effects       what automata ask for: Reply, Write, Wake, Send
+    core/effects       what automata ask for: Reply, Write, Wake, Send, Compute
     core/partitioning  which partition keeps a key
     core/records       keys and values that begin with their version
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ottla.coordination.core.effects import Effects, Reply, Send, Wake, Write
+from ottla.coordination.core.effects import Compute, Effects, Reply, Send, Wake, Write
 from ottla.coordination.core.records import Record
 from ottla.coordination.deadlines import Deadlines
 from ottla.coordination.writing import Writer, WriteRules, answer_code
@@ -30,6 +30,7 @@ class Runner:
     `on_perform`    before effects are performed
     `on_deadline`   when the time has come that an automaton asked for by Wake
     `on_send`       for each Send; it waits by `until_safe` and delivers the message
+    `on_compute`    for each Compute; it has it done elsewhere, and performs what follows
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Runner:
         on_perform: Callable[[str], None],
         on_deadline: Callable[[str], None],
         on_send: Callable[[Any], None],
+        on_compute: Callable[[str, Compute], None],
     ) -> None:
         self._partition = partition
         self._clock = clock
@@ -49,6 +51,7 @@ class Runner:
         self._deadlines = Deadlines(clock, on_deadline)
         self._on_perform = on_perform
         self._on_send = on_send
+        self._on_compute = on_compute
         self._stopped = False
         self.gather = self._writer.gather  # without a call in between: every OffsetCommit comes here
         self.flush = self._writer.flush
@@ -68,6 +71,8 @@ class Runner:
                     self._write(key, effect)
                 case Send():
                     self._on_send(effect.message)
+                case Compute():
+                    self._on_compute(key, effect)
 
     def _write(self, key: str, write: Write) -> None:
         try:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+from ottla.coordination.core.effects import Compute
 from ottla.coordination.runner import Runner
 from ottla.coordination.writing import WriteRules
 from ottla.ports import Clock
@@ -36,6 +37,7 @@ class CoordinatorShard(ABC):
             on_perform=self.on_perform,
             on_deadline=self.on_deadline,
             on_send=self.on_send,
+            on_compute=self.on_compute,
         )
 
     def __str__(self) -> str:
@@ -76,6 +78,10 @@ class CoordinatorShard(ABC):
     def on_send(self, message: Any) -> None:
         """Deliver it when what was written before is committed."""
         raise AssertionError(f"{message} is to be sent, but {type(self).__name__} has no on_send")
+
+    def on_compute(self, key: str, compute: Compute) -> None:
+        """Have it done away from the loop, and perform what follows."""
+        raise NotImplementedError(f"nothing is computed elsewhere here: {key}")
 
     # called by the coordinator and by loading
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import TypeVar
 
+from ottla.coordination.computing import Computing
 from ottla.coordination.coordinator import Coordinator, Surroundings
 from ottla.coordination.core.partitioning import partition_of
 from ottla.coordination.core.records import Record
@@ -62,6 +63,7 @@ class GroupCoordinator(Coordinator[Shard]):
             clock=around.system.clock,
         )
         self.states = StateKeeper(persister, image=lambda: self._feed.image, keep=self._keep)
+        self._computing = Computing(around.system.threads, around.system.clock)
         self._removing = asyncio.Lock()  # one slice per turn of the loop, whatever is removed and why
 
     # who keeps what
@@ -204,6 +206,7 @@ class GroupCoordinator(Coordinator[Shard]):
             write_rules=self._write_rules(),
             consumer_rules=self._consumers.rules,
             share_rules=self._shares.rules,
+            computing=self._computing,
         )
 
     def _loading(self, shard: Shard) -> GroupLoading:

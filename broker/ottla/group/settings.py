@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from ottla.config.group import group_setting
-from ottla.group.consumer.advance import ASSIGNORS
 from ottla.group.consumer.membership import ConsumerRules, Terms
+from ottla.group.consumer.targets import ASSIGNORS
 from ottla.group.resolving import RegexResolver
 from ottla.group.shard import Shard
 from ottla.group.share.group import ShareRules, ShareTerms

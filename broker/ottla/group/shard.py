@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ottla.coordination.core.effects import Effects, Record
+from ottla.coordination.computing import Computing
+from ottla.coordination.core.effects import Compute, Effects, Record
 from ottla.coordination.shard import CoordinatorShard
 from ottla.coordination.writing import Gathered, WriteRules
 from ottla.errors import Code, KafkaError
@@ -55,6 +56,7 @@ class Shard(CoordinatorShard):
         write_rules: WriteRules,
         consumer_rules: "Callable[[Shard], ConsumerRules]",
         share_rules: "Callable[[Shard], ShareRules]",
+        computing: Computing,
     ) -> None:
         super().__init__(partition, clock=clock, write_rules=write_rules)
         self.rules = rules
@@ -62,6 +64,8 @@ class Shard(CoordinatorShard):
         self.share_rules = share_rules(self)
         self.groups: dict[str, Group] = {}
         self.offsets = ShardOffsets()
+        self._computing = computing
+        self._computations: set[asyncio.Task[None]] = set()
         self._decided_meanwhile: list[tuple[int, bool, int]] = []
         self._founded: dict[str, None] = {}  # groups that may not have had a member yet, the oldest first
         self._logged: dict[str, str] = {}  # group id → the state in the last log line about it
@@ -136,6 +140,27 @@ class Shard(CoordinatorShard):
         if group is not None and self.leads:
             self._perform(group, group.tick(self.clock.monotonic()))
             self._drop_unjoined(key)
+
+    def on_compute(self, key: str, compute: Compute) -> None:
+        """Nothing follows for a group in whose place another one is then."""
+        group = self.groups.get(key)
+        if group is None:
+            return
+        task = asyncio.ensure_future(self._compute(group, compute))
+        self._computations.add(task)
+        task.add_done_callback(self._computations.discard)
+
+    async def _compute(self, group: Group, compute: Compute) -> None:
+        def is_here() -> bool:
+            return self.leads and self.groups.get(group.group_id) is group
+
+        with self.failing_alone(group.group_id):
+            found = None
+            try:
+                found = await self._computing.run(lambda: compute.begin() if is_here() else None)
+            finally:
+                if is_here():
+                    self._perform(group, compute.then(found, self.clock.monotonic()))
 
     # writing
 
@@ -360,6 +385,8 @@ class Shard(CoordinatorShard):
         self._runner.flush()
         self.ended = True
         self._runner.stop()
+        for task in self._computations:
+            task.cancel()
         for group in self.groups.values():
             with self.failing_alone(group.group_id):
                 self._perform(group, group.unload())

@@ -72,6 +72,7 @@ class QuorumPart:
             system=system,
             machine=self.feed,
             unreadable=self.feed.unreadable,
+            unreadable_snapshot=self.feed.unreadable_snapshot,
             seed=self._seed,
             transport=transport,
             snapshot_limits=SnapshotLimits(bytes_max=config["metadata.log.max.record.bytes.between.snapshots"]),

@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from ottla.errors import Refusal
-from ottla.raft.core.messages import Append, Entry, Message, Snapshot, Voters
+from ottla.raft.core.messages import Append, Entry, InstallSnapshot, Message, Snapshot, Voters
 from ottla.raft.core.quorum_state import QuorumState, ReplicaState, describe
 from ottla.raft.core.raft import NotLeader, Raft, RaftConfig, Ready
 from ottla.raft.core.roles import Role
@@ -70,8 +70,10 @@ class RaftDriver:
         transport: Transport | None = None,
         snapshot_limits: SnapshotLimits | None = None,
         unreadable: Callable[[Sequence[Entry]], str | None] | None = None,
+        unreadable_snapshot: Callable[[Snapshot], str | None] | None = None,
     ) -> None:
-        """`unreadable` says of entries why the machine could not apply them, None when it can."""
+        """`unreadable` says of entries why the machine could not apply them, None when it can; `unreadable_snapshot`
+        of a snapshot why it could not be restored."""
         self._config = config
         self._store = store
         self._system = system
@@ -80,6 +82,7 @@ class RaftDriver:
         self._transport = transport
         self._snapshot_limits = snapshot_limits or SnapshotLimits()
         self._unreadable = unreadable
+        self._unreadable_snapshot = unreadable_snapshot
         self._refused: dict[int, str] = {}  # the last reason by node
         self._raft: Raft | None = None
         self._wake = asyncio.Event()
@@ -187,13 +190,23 @@ class RaftDriver:
 
     def _unreadable_part(self, message: Message) -> str | None:
         """What is in the log is applied one day: an entry that cannot be would end this node then, and at every start.
-        Entries that came before were read then, and a stranger's are not read at all."""
-        if self._unreadable is None or not isinstance(message, Append):
+        So would a snapshot, and it takes the log's place. What came before was read then, and a stranger's is not read
+        at all."""
+        if not isinstance(message, Append | InstallSnapshot) or not self.raft.may_lead(message.source, message.term):
             return None
-        if not self.raft.may_lead(message.source, message.term):
+        if isinstance(message, InstallSnapshot):
+            return self._snapshot_problem(message.snapshot)
+        if self._unreadable is None:
             return None
         news = [entry for entry in message.entries if self.raft.log.term_at(entry.index) != entry.term]
         return self._unreadable(news) if news else None
+
+    def _snapshot_problem(self, snapshot: Snapshot) -> str | None:
+        if snapshot.index <= self.raft.log.commit:
+            return None  # it changes nothing
+        if not snapshot.voters:
+            return f"metadata snapshot {snapshot.index} is one without voters"
+        return self._unreadable_snapshot(snapshot) if self._unreadable_snapshot is not None else None
 
     def _note_refusal(self, node_id: int, refusal: str) -> None:
         """It comes again and again: one line whenever the reason changes."""

@@ -24,11 +24,7 @@ __all__ = ["LeaderLink"]
 log = logging.getLogger("ottla.replica")
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 1.0
-
-BEHIND = frozenset(
-    {Code.fenced_leader_epoch, Code.unknown_leader_epoch, Code.not_leader_or_follower, Code.unknown_topic_or_partition}
-)
-"""What a leader says while one of the two has not heard of a change yet: no reason to worry anybody."""
+PAUSE_BEHIND_S_MAX = 0.2  # one of the two hears of the other's registration in a moment
 
 
 class LeaderLink:
@@ -61,6 +57,7 @@ class LeaderLink:
         self._acks: dict[int, Partition] = {}
         self._received_bytes = 0
         self._owes_ack = False
+        self._is_behind = False  # so the leader said, or it is itself
         self._awake = asyncio.Event()
         self._task = asyncio.ensure_future(self._run())
 
@@ -114,7 +111,7 @@ class LeaderLink:
             except Exception:
                 log.exception("copying from leader %d failed; it is tried again", self.leader_id)
                 welcomed = False
-            pause = PAUSE_S_MIN if welcomed else min(pause * 2, PAUSE_S_MAX)
+            pause = PAUSE_S_MIN if welcomed else min(pause * 2, PAUSE_BEHIND_S_MAX if self._is_behind else PAUSE_S_MAX)
             await asyncio.sleep(pause)
 
     async def _until_needed(self) -> None:
@@ -124,6 +121,7 @@ class LeaderLink:
 
     async def _converse(self) -> bool:
         """One stream from its beginning to its end; whether the leader welcomed us."""
+        self._is_behind = False
         address = self._address(self.leader_id)
         if address is None:
             return False
@@ -149,7 +147,9 @@ class LeaderLink:
         if isinstance(answer, frames.Welcome) and answer.broker_id == self.leader_id:
             return True
         said = answer.message if isinstance(answer, Refused) else repr(answer)
-        log.error("broker %d at %s refuses replication: %s", self.leader_id, address, said)
+        self._is_behind = isinstance(answer, Refused) and answer.code in frames.BEHIND
+        level = logging.DEBUG if self._is_behind else logging.ERROR
+        log.log(level, "broker %d at %s refuses replication: %s", self.leader_id, address, said)
         return False
 
     async def _copy(self, stream: Stream) -> None:
@@ -331,7 +331,7 @@ class LeaderLink:
         partition = self._slots.get(slot)
         if partition is None:
             return
-        level = logging.DEBUG if code in BEHIND else logging.ERROR
+        level = logging.DEBUG if code in frames.BEHIND else logging.ERROR
         log.log(level, "leader %d refuses %s: %s (%s)", self.leader_id, partition, message, code.name)
         self._forget(slot)
         self._retry_later(partition)

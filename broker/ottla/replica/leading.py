@@ -9,6 +9,7 @@ import logging
 from typing import Protocol
 
 from ottla.errors import Code, KafkaError
+from ottla.metadata.model.image import Image
 from ottla.replica.partition import Partition
 from ottla.replica.sending import Outgoing
 from ottla.replica.streams import Stream, StreamLost
@@ -29,6 +30,8 @@ class Led(Protocol):
 
     @property
     def cluster_id(self) -> str: ...
+    @property
+    def image(self) -> Image: ...
     def find(self, topic: str | bytes, index: int) -> Partition | None: ...
     def follower_progressed(self, partition: Partition) -> None:
         """It may now belong to the in-sync set."""
@@ -64,7 +67,8 @@ class LeaderStream:
         self._hello = hello
         version = frames.common_version(hello)
         if (refusal := self._refusal(hello, version)) is not None:
-            log.error("broker %d is refused: %s", hello.broker_id, refusal)
+            level = logging.DEBUG if refusal.code in frames.BEHIND else logging.ERROR
+            log.log(level, "broker %d is refused: %s", hello.broker_id, refusal)
             await self._refuse_stream(refusal.code, str(refusal))
             return False
         assert version is not None
@@ -83,6 +87,19 @@ class LeaderStream:
                 f"this broker {frames.VERSION_MIN} to {frames.VERSION_MAX}"
             )
             return KafkaError(Code.unsupported_version, text)
+        return self._absence(hello)
+
+    def _absence(self, hello: Hello) -> KafkaError | None:
+        """Only brokers of the fleet copy, in the registration that this one knows.
+
+        Either may hear of a registration first: one that comes too early, or as whom it was before, comes again.
+        """
+        broker = self._host.image.brokers.get(hello.broker_id)
+        if broker is None:
+            return KafkaError(Code.broker_id_not_registered, f"broker {hello.broker_id} is not registered")
+        if broker.epoch != hello.broker_epoch:
+            text = f"broker {hello.broker_id} is registered with epoch {broker.epoch}, not {hello.broker_epoch}"
+            return KafkaError(Code.stale_broker_epoch, text)
         return None
 
     async def _refuse_stream(self, code: Code, message: str) -> None:

@@ -15,6 +15,8 @@ from ottla.txn.core.messages import (
     MarkerOrder,
     Membership,
     Orders,
+    TooMany,
+    read_orders,
 )
 
 __all__ = ["Exchange"]
@@ -62,11 +64,11 @@ class Exchange:
             raise Unreachable(f"broker {broker_id} answers something that cannot be read: {error}") from error
 
     async def _answer_markers(self, data: bytes) -> bytes:
-        orders = msgspec.msgpack.decode(data, type=Orders).orders
-        count = sum(len(order.partitions) for order in orders)
-        if count > PARTITIONS_PER_MESSAGE_MAX:
+        try:
+            orders = read_orders(data)
+        except TooMany as many:
             # One code, where the asker expects as many as it has partitions, is no answer to it.
-            log.error("markers for %d partitions in a message; at most %d come", count, PARTITIONS_PER_MESSAGE_MAX)
+            log.error("markers for %s partitions in a message; at most %d come", many, PARTITIONS_PER_MESSAGE_MAX)
             return _packed([Code.invalid_request])
         return _packed(await self._write_here(orders))
 

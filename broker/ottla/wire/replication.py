@@ -16,9 +16,11 @@ from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple, TypeVar
 
+from ottla.errors import Code
 from ottla.ports import Buffer
 
 __all__ = [
+    "BEHIND",
     "ITEMS_MAX",
     "STREAM_SLOT",
     "VERSION_MAX",
@@ -48,6 +50,18 @@ VERSION_MIN, VERSION_MAX = 1, 1
 STREAM_SLOT = 0
 TEXT_BYTES_MAX = 1000
 ITEMS_MAX = 10_000  # of a frame: read and worked off in one go, in some 50 ms
+
+BEHIND = frozenset(
+    {
+        Code.fenced_leader_epoch,
+        Code.unknown_leader_epoch,
+        Code.not_leader_or_follower,
+        Code.unknown_topic_or_partition,
+        Code.broker_id_not_registered,
+        Code.stale_broker_epoch,
+    }
+)
+"""What a leader says while one of the two has not heard of a change yet: no reason to worry anybody."""
 
 HEAD = Struct(">BI")  # kind, number of items
 HELLO = Struct(">Bhhiq")

@@ -59,6 +59,7 @@ class Stage:
             on_perform=lambda key: None,
             on_deadline=lambda key: self.seen.append(("due", key)),
             on_send=lambda message: self.seen.append(("send", message)),
+            on_compute=lambda key, compute: self.seen.append(("compute", key)),
         )
 
     def write(self, *, then: bool = True) -> Write:

@@ -82,6 +82,7 @@ def group_shard(partition: Any) -> Shard:
         write_rules=WriteRules(),
         consumer_rules=cast(Any, lambda shard: None),
         share_rules=cast(Any, lambda shard: None),
+        computing=cast(Any, None),
     )
 
 

@@ -21,6 +21,7 @@ def loading_shard() -> Shard:
         write_rules=WriteRules(),
         consumer_rules=cast(Any, lambda shard: None),
         share_rules=cast(Any, lambda shard: None),
+        computing=cast(Any, None),
     )
 
 

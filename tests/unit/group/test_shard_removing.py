@@ -58,6 +58,7 @@ class Life:
             write_rules=WriteRules(),
             consumer_rules=cast(Any, lambda shard: None),
             share_rules=cast(Any, lambda shard: None),
+            computing=cast(Any, None),
         )
 
     async def reloaded(self) -> Shard:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from ottla.raft.core.messages import Voter
+from ottla.raft.core.messages import InstallSnapshot, Snapshot, Voter
 from ottla.raft.core.raft import NotLeader, VoterChangeRefused
 from ottla.raft.driver import RaftDriver
 from ottla.system import System
@@ -163,3 +163,26 @@ async def keep_proposing(leader: RaftDriver) -> None:
         except NotLeader:
             return
         await asyncio.sleep(0)
+
+
+def test_a_snapshot_that_cannot_be_restored_takes_no_logs_place(tmp_path: Path) -> None:
+    """Also when it comes from the leader: the node would end with it, and at every start."""
+
+    async def scenario() -> None:
+        quorum = Quorum(tmp_path, [0, 1, 2])
+        await asyncio.gather(*map(quorum.start, range(3)))
+        await quorum.propose(b"one")
+        await quorum.agreement([b"one"])
+        leader = (await quorum.leader()).raft
+        victim = next(each for each in quorum.network.drivers.values() if each.raft.member != leader.member)
+        nobody = Snapshot(10_000, leader.term, (), b"junk")
+        victim.receive(InstallSnapshot(leader.member, victim.raft.member.id, leader.term, nobody))
+        unread = Snapshot(10_000, leader.term, quorum.seed, b"junk")
+        victim._unreadable_snapshot = lambda snapshot: "it makes no sense"
+        victim.receive(InstallSnapshot(leader.member, victim.raft.member.id, leader.term, unread))
+        await quorum.propose(b"two")
+        await quorum.agreement([b"one", b"two"])
+        assert victim.raft.log.last_index < 10_000 and not victim.closed.done()
+        await asyncio.gather(*map(quorum.stop, range(3)))
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))

@@ -6,6 +6,7 @@ An automaton is pure. It gets a request, or the time, and returns effects; `coor
     Write   appends records: all of them or none
     Wake    asks to be called at a time
     Send    gives a message to other brokers
+    Compute has something worked out that would hold the loop
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ottla.coordination.core.records import Record
 from ottla.errors import Code
 
-__all__ = ["Effect", "Effects", "Record", "Reply", "Send", "Wake", "Write"]
+__all__ = ["Compute", "Effect", "Effects", "Record", "Reply", "Send", "Wake", "Write"]
 
 
 class Reply(NamedTuple):
@@ -50,5 +51,16 @@ class Send(NamedTuple):
     message: Any
 
 
-Effect: TypeAlias = Reply | Wake | Write | Send
+class Compute(NamedTuple):
+    """Work something out away from the loop.
+
+    `begin` is called on the loop when the turn has come, and gives work over values that nobody changes; None: there is
+    nothing left to do. `then` is called with its result, also with None, and also when the work failed.
+    """
+
+    begin: "Callable[[], Callable[[], Any] | None]"
+    then: "Callable[[Any, float], Effects]"
+
+
+Effect: TypeAlias = Reply | Wake | Write | Send | Compute
 Effects: TypeAlias = list[Effect]

@@ -4,32 +4,41 @@ Nothing is changed here: the answer is the entries to write, and how the member 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
-from ottla.group.consumer.assignors import Assignor, Candidate, by_range
 from ottla.group.consumer.member import Member, Partitions, Subscription, reconciled
 from ottla.group.consumer.records import (
     CURRENT_ASSIGNMENT,
     GROUP_EPOCH,
     MEMBER,
     TARGET_ASSIGNMENT,
-    TARGET_EPOCH,
     Entry,
     GroupEpoch,
     ResolvedRegex,
 )
-from ottla.group.consumer.state import GroupState, preferred_assignor, topics_of
+from ottla.group.consumer.state import GroupState
+from ottla.group.consumer.targets import KINDS, new_targets, subscribed_names
 from ottla.group.consumer.topic_matching import TopicMatching, refreshed_regexes
-from ottla.group.consumer.topics import facts_of, ids_of, metadata_hash
-from ottla.group.consumer.uniform_assignor import uniformly
-from ottla.group.heartbeats.epochs import Advance, Seen, next_epoch, target_entries
+from ottla.group.consumer.topics import metadata_hash
+from ottla.group.heartbeats.epochs import Advance, Removal, Seen, next_epoch, target_entries
+from ottla.group.heartbeats.targets import deferred, is_large, target_epoch_of
 from ottla.metadata.model.image import Image
 
-__all__ = ["ASSIGNORS", "advance", "removal"]
+__all__ = ["advance", "removal"]
 
-ASSIGNORS: Mapping[str, Assignor] = MappingProxyType({"uniform": uniformly, "range": by_range})
+Regexes = Mapping[str, ResolvedRegex]
+
+
+class Target(NamedTuple):
+    """What a member has to reach, and the entries that say so. `examined` and `elsewhere` as `Advance` has them."""
+
+    epoch: int
+    partitions: Partitions
+    entries: Sequence[Entry] = ()
+    examined: Seen | None = None
+    elsewhere: bool = False
 
 
 def advance(
@@ -53,25 +62,63 @@ def advance(
     entries += regex_entries
 
     changed = state.epoch == 0 or bool(regex_entries) or _asks_for_others(before.subscription, subscription)
-    known = state.known
-    epoch, epoch_entries = next_epoch(
-        GROUP_EPOCH, known, lambda: _names(members.values(), regexes), changed=changed, image=image, seen=seen
-    )
-    entries += epoch_entries
-    if epoch > state.target_epoch:
-        targets = _new_targets(state, members, regexes, image, default_assignor)
-        entries += target_entries((TARGET_ASSIGNMENT, TARGET_EPOCH), known, targets, epoch)
-        target_epoch, target = epoch, targets[member.id]
+    if not changed and seen.is_current(image) and state.epoch <= state.target_epoch:
+        target = Target(state.target_epoch, state.target_of(member.id, subscription.instance_id))
+    elif is_large(_subscribed(members.values(), regexes), image):
+        target = _left_to_others(state, member, changed=changed)
     else:
-        target_epoch = state.target_epoch
-        target = state.target_of(member.id, subscription.instance_id)
-    if not member.is_reconciled_to(target_epoch):
+        target = _at_once(state, member, members, regexes, image, seen, default_assignor, changed=changed)
+    entries += target.entries
+    if not member.is_reconciled_to(target.epoch):
         before_step, taken = member.position, state.owners
-        position = reconciled(before_step, target_epoch=target_epoch, target=target, taken=taken, owned=owned)
+        position = reconciled(
+            before_step, target_epoch=target.epoch, target=target.partitions, taken=taken, owned=owned
+        )
         member = msgspec.structs.replace(member, position=position)
         if position != before_step:
             entries.append(Entry(CURRENT_ASSIGNMENT, (*key, member.id), position))
-    return Advance(member, entries)
+    return Advance(member, entries, target.examined, target.elsewhere)
+
+
+def _at_once(
+    state: GroupState,
+    member: Member,
+    members: Mapping[str, Member],
+    regexes: Regexes,
+    image: Image,
+    seen: Seen,
+    default_assignor: str,
+    *,
+    changed: bool,
+) -> Target:
+    known = state.known
+    epoch, entries = next_epoch(
+        GROUP_EPOCH, known, lambda: subscribed_names(members, regexes), changed=changed, image=image, seen=seen
+    )
+    if epoch <= state.target_epoch:
+        partitions = state.target_of(member.id, member.subscription.instance_id)
+        return Target(state.target_epoch, partitions, entries, Seen(image))
+    so_far = {
+        each: state.targets.get(each) or state.target_of(each, one.subscription.instance_id)
+        for each, one in members.items()
+    }
+    targets = new_targets(so_far, members, regexes, image, default_assignor)
+    entries += target_entries((KINDS.target, KINDS.target_epoch), known, targets, epoch)
+    return Target(epoch, targets[member.id], entries, Seen(image))
+
+
+def _left_to_others(state: GroupState, member: Member, *, changed: bool) -> Target:
+    """The old target holds until the new one has been computed."""
+    entries = deferred(KINDS, state.known, target_epoch=state.target_epoch, changed=changed)
+    partitions = state.target_of(member.id, member.subscription.instance_id)
+    return Target(target_epoch_of(state.target_epoch), partitions, entries, elsewhere=True)
+
+
+def _subscribed(members: Iterable[Member], regexes: Regexes) -> Iterable[Sequence[frozenset[str]]]:
+    for each in members:
+        subscription = each.subscription
+        resolved = regexes.get(subscription.regex) if subscription.regex else None
+        yield (subscription.topics,) if resolved is None else (subscription.topics, resolved.topics)
 
 
 def _members_after(state: GroupState, member: Member) -> dict[str, Member]:
@@ -83,56 +130,24 @@ def _members_after(state: GroupState, member: Member) -> dict[str, Member]:
     return members
 
 
-def _names(members: Iterable[Member], regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
-    """All topics that anybody asks for."""
-    return frozenset[str]().union(*(topics_of(each.subscription, regexes) for each in members))
-
-
 def _asks_for_others(before: Subscription, after: Subscription) -> bool:
     return before.topics != after.topics or (before.regex or "") != (after.regex or "")
 
 
-def _new_targets(
-    state: GroupState,
-    members: Mapping[str, Member],
-    regexes: Mapping[str, ResolvedRegex],
-    image: Image,
-    default_assignor: str,
-) -> dict[str, Partitions]:
-    subscribed = {each: topics_of(member.subscription, regexes) for each, member in members.items()}
-    names = frozenset[str]().union(*subscribed.values())
-    ids = ids_of(image, names)
-    # Members mostly subscribe to the same: one set of ids for each set of names.
-    sets: dict[frozenset[str], frozenset[bytes]] = {}
-    for wanted in subscribed.values():
-        if wanted not in sets:
-            sets[wanted] = frozenset(ids[name] for name in wanted if name in ids)
-    candidates = [
-        Candidate(
-            id=each,
-            topics=sets[subscribed[each]],
-            target=state.targets.get(each) or state.target_of(each, member.subscription.instance_id),
-            instance_id=member.subscription.instance_id,
-            rack=member.subscription.rack_id,
-        )
-        for each, member in members.items()
-    ]
-    with_racks = any(candidate.rack is not None for candidate in candidates)
-    assignor = ASSIGNORS[preferred_assignor(members.values()) or default_assignor]
-    return assignor(candidates, facts_of(image, names, with_racks=with_racks))
-
-
 def removal(
     state: GroupState, leaving: Sequence[Member], *, image: Image, matching: TopicMatching, now_ms: int
-) -> list[Entry]:
-    """Members go, and the group's epoch rises; whoever comes next computes the new target."""
+) -> Removal:
+    """Members go, and the group's epoch rises; whoever comes next computes the new target, or has it computed."""
     group_id = state.group_id
     entries: list[Entry] = []
     for member in leaving:
         key = (group_id, member.id)
         entries += [Entry(kind, key, None) for kind in (CURRENT_ASSIGNMENT, TARGET_ASSIGNMENT, MEMBER)]
     gone = {member.id for member in leaving}
-    staying = [member for member in state.members.values() if member.id not in gone]
-    regexes, regex_entries = refreshed_regexes(state, staying, image=image, matching=matching, now_ms=now_ms)
-    fingerprint = metadata_hash(image, _names(staying, regexes))
-    return [*entries, *regex_entries, Entry(GROUP_EPOCH, (group_id,), GroupEpoch(state.epoch + 1, fingerprint))]
+    staying = {each: member for each, member in state.members.items() if each not in gone}
+    regexes, regex_entries = refreshed_regexes(state, staying.values(), image=image, matching=matching, now_ms=now_ms)
+    entries += regex_entries
+    elsewhere = is_large(_subscribed(staying.values(), regexes), image)
+    fingerprint = state.metadata_hash if elsewhere else metadata_hash(image, subscribed_names(staying, regexes))
+    entries.append(Entry(GROUP_EPOCH, (group_id,), GroupEpoch(state.epoch + 1, fingerprint)))
+    return Removal(entries, None if elsewhere else Seen(image), elsewhere)

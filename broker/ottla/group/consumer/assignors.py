@@ -40,15 +40,16 @@ def by_range(members: Sequence[Candidate], topics: Topics) -> dict[str, Partitio
     assigned: dict[str, set[tuple[bytes, int]]] = {member.id: set() for member in members}
     for topic_id, facts in topics.items():
         subscribers = [member.id for member in ordered if topic_id in member.topics]
-        for member_id, run in zip(subscribers, _runs(facts.partitions, len(subscribers)), strict=True):
+        for member_id, run in zip(subscribers, _runs(facts.partitions, len(subscribers)), strict=False):
             assigned[member_id].update((topic_id, index) for index in run)
     return {member_id: frozenset(partitions) for member_id, partitions in assigned.items()}
 
 
 def _runs(partitions: int, members: int) -> list[range]:
-    """Partitions cut into runs, the longer ones first."""
+    """Partitions cut into runs, the longer ones first; those who get nothing are left out."""
     if not members:
         return []
     size, longer = divmod(partitions, members)
-    starts = [size * at + min(at, longer) for at in range(members + 1)]
-    return [range(starts[at], starts[at + 1]) for at in range(members)]
+    served = members if size else longer
+    starts = [size * at + min(at, longer) for at in range(served + 1)]
+    return [range(starts[at], starts[at + 1]) for at in range(served)]

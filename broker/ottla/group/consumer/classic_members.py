@@ -22,6 +22,7 @@ from ottla.group.consumer.records import Entry
 from ottla.group.consumer.state import known_instance, static_successor
 from ottla.group.heartbeats.group import Timer
 from ottla.metadata.model.image import Image
+from ottla.metadata.model.topic_names import names_of_topics
 from ottla.wire.reader import Malformed
 
 __all__ = ["heartbeat", "join", "leave", "sync"]
@@ -68,9 +69,12 @@ def _join(group: ConsumerMembership, request: Join, to: Any, now: float) -> Effe
     replaced = group.log.static_members.get(request.instance_id) if request.instance_id is not None else None
     if replaced is not None and migration.may_downgrade(group, [group.log.members[replaced]], staying=1):
         return [migration.downgrade(group, {replaced}, now, joining=step.member, then=answered)]
-    return [
-        group.write(entries, now, lambda code, at: [*answered(code, at), *_joined(group, request, code, before, at)])
-    ]
+
+    def then(code: Code, at: float) -> Effects:
+        return [*answered(code, at), *_joined(group, request, code, before, at)]
+
+    computing = group.compute(elsewhere=step.elsewhere, now=now)
+    return [group.write(entries, now, then, examined=step.examined), *computing]
 
 
 def _check_protocols(group: ConsumerMembership, request: Join) -> EmbeddedSubscription:
@@ -105,7 +109,7 @@ def _subscription(before: Member, request: Join, sent: EmbeddedSubscription) -> 
         instance_id=request.instance_id if request.instance_id is not None else old.instance_id,
         rack_id=sent.rack_id if sent.rack_id is not None else old.rack_id,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
-        topics=sent.topics,
+        topics=names_of_topics(sent.topics),
         client_id=request.client_id,
         client_host=request.client_host,
         classic=ClassicMember(request.session_timeout_ms, request.protocols),
@@ -151,7 +155,7 @@ def sync(group: ConsumerMembership, request: Sync, to: Any, now: float) -> Effec
 
 def _check_no_rebalance(group: ConsumerMembership, member: Member, now: float) -> None:
     """Who still has to give something up must do that first, in the epoch it is in."""
-    behind = group.log.epoch > member.position.epoch
+    behind = group.epoch_to_reach > member.position.epoch
     if behind and member.position.state is not MemberState.UNREVOKED_PARTITIONS:
         _await_join(group, member, now)
         raise KafkaError(Code.rebalance_in_progress)
@@ -171,10 +175,10 @@ def heartbeat(
     group.alive(member_id, now)
     position = member.position
     waits_in_vain = position.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(group, member)
-    if position.epoch < group.log.epoch or position.state is MemberState.UNREVOKED_PARTITIONS or waits_in_vain:
+    if position.epoch < group.epoch_to_reach or position.state is MemberState.UNREVOKED_PARTITIONS or waits_in_vain:
         _await_join(group, member, now)
         raise KafkaError(Code.rebalance_in_progress)
-    return [Wake(group.next_deadline())]
+    return [Wake(group.next_deadline()), *group.compute_deferred(now)]
 
 
 def _waits_for_others(group: ConsumerMembership, member: Member) -> bool:

@@ -25,8 +25,8 @@ class ConsumerGroup(ConsumerMembership):
         if migration.may_downgrade(self, members):
             return migration.downgrade(self, {member.id for member in members}, now, then=then)
         rules = self.rules
-        entries = removal(self.log, members, image=rules.image(), matching=rules.matching, now_ms=rules.wall_ms())
-        return self.write(entries, now, then)
+        removed = removal(self.log, members, image=rules.image(), matching=rules.matching, now_ms=rules.wall_ms())
+        return self.removed(removed, now, then)
 
     def join(self, request: Any, to: Any, now: float) -> Effects:
         return classic_members.join(self, request, to, now)

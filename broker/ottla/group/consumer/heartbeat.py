@@ -24,7 +24,9 @@ from ottla.group.consumer.migration import check_upgrade, refused_joins, upgrade
 from ottla.group.consumer.records import CURRENT_ASSIGNMENT, Entry
 from ottla.group.consumer.state import NOTHING, known_instance, static_successor
 from ottla.group.contract.group import Group
+from ottla.group.heartbeats.epochs import Seen
 from ottla.group.heartbeats.group import MOVING_HEARTBEAT_MS
+from ottla.metadata.model.topic_names import names_of_topics
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["Decision", "Heartbeat", "HeartbeatAnswer", "Moved", "check", "decide", "group_for", "heartbeat"]
@@ -74,8 +76,12 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
+    """`examined` and `elsewhere` as `Advance` has them."""
+
     answer: HeartbeatAnswer
     entries: list[Entry]
+    examined: Seen | None = None
+    elsewhere: bool = False
 
 
 class Moved(NamedTuple):
@@ -163,21 +169,23 @@ def heartbeat(group: ConsumerGroup, request: Heartbeat, to: Any, now: float, *, 
     decision = decide(group, request, now)
     answer = decision.answer
     entries = [*(moved.entries if moved else ()), *decision.entries]
+    computing = group.compute(elsewhere=decision.elsewhere, now=now)
     if not entries:
-        return [Reply(to, answer), Wake(group.alive(answer.member_id, now))]
+        group.has_examined(decision.examined)
+        return [Reply(to, answer), Wake(group.alive(answer.member_id, now)), *computing]
 
     answered = group.answering(to, answer, _refused)
-    if moved is None:
-        return group.answer_when_written(entries, answer.member_id, now, answered)
-    classic = moved.classic
-    return group.answer_when_written(
+    classic = moved.classic if moved is not None else None
+    written = group.answer_when_written(
         entries,
         answer.member_id,
         now,
         answered,
-        before=classic.tombstones(),
-        inherited=lambda: refused_joins(classic),
+        examined=decision.examined,
+        before=classic.tombstones() if classic is not None else (),
+        inherited=(lambda: refused_joins(classic)) if classic is not None else list,
     )
+    return [*written, *computing]
 
 
 def _refused(code: Code) -> Code:
@@ -217,7 +225,7 @@ def decide(group: ConsumerGroup, request: Heartbeat, now: float) -> Decision:
         group.heartbeat_interval_ms(now) if not entries else min(terms.heartbeat_interval_ms, MOVING_HEARTBEAT_MS),
         position.assigned if changed or request.is_full else None,
     )
-    return Decision(answer, entries)
+    return Decision(answer, entries, step.examined, step.elsewhere)
 
 
 def _subscription(old: Subscription, request: Heartbeat) -> Subscription:
@@ -229,7 +237,7 @@ def _subscription(old: Subscription, request: Heartbeat) -> Subscription:
         rack_id=old.rack_id if request.rack_id is None else request.rack_id,
         rebalance_timeout_ms=old.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
         assignor=old.assignor if request.assignor is None else request.assignor,
-        topics=old.topics if request.topics is None else request.topics,
+        topics=old.topics if request.topics is None else names_of_topics(request.topics),
         regex=old.regex if request.regex is None else request.regex,
         client_id=request.client_id,
         client_host=request.client_host,

@@ -4,6 +4,7 @@ Decisions are made elsewhere (`heartbeat`, `classic_members`, `migration`) as en
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,8 +24,10 @@ from ottla.group.consumer.records import (
     encode,
 )
 from ottla.group.consumer.state import GroupState, topics_of
+from ottla.group.consumer.targets import KINDS, compute
 from ottla.group.consumer.topic_matching import TopicMatching
 from ottla.group.heartbeats.group import HeartbeatGroup, Timer
+from ottla.group.heartbeats.targets import Computed, Standing
 from ottla.metadata.model.image import Image
 
 __all__ = ["ConsumerMembership", "ConsumerRules", "Terms"]
@@ -62,6 +65,7 @@ class ConsumerRules(msgspec.Struct, frozen=True):
 class ConsumerMembership(HeartbeatGroup[GroupState]):
     type = "consumer"
     protocol_type = "consumer"
+    kinds = KINDS
 
     def __init__(self, group_id: str, rules: ConsumerRules) -> None:
         super().__init__(group_id, GroupState(group_id), rules)
@@ -129,6 +133,9 @@ class ConsumerMembership(HeartbeatGroup[GroupState]):
 
     def encoded(self, entry: Entry) -> Record:
         return encode(entry)
+
+    def computation(self, standing: Standing) -> Callable[[], Computed]:
+        return partial(compute, standing, dict(self.log.regexes), self.terms.assignors[0])
 
     def in_force(self, entry: Entry, now: float) -> None:
         if entry.kind == CURRENT_ASSIGNMENT and entry.value is not None:

@@ -25,6 +25,7 @@ from ottla.group.consumer.records import (
     GroupEpoch,
 )
 from ottla.metadata.model.image import Image
+from ottla.metadata.model.topic_names import names_of_topics
 from ottla.wire.reader import Malformed
 
 __all__ = ["check_upgrade", "downgrade", "encoded", "may_downgrade", "refused_joins", "replaced_by_classic", "upgrade"]
@@ -93,7 +94,7 @@ def _moved(old: OldMember, classic: ClassicGroup, image: Image) -> Member:
         rack_id=subscribed.rack_id,
         client_id=old.client_id,
         client_host=old.client_host,
-        topics=subscribed.topics,
+        topics=names_of_topics(subscribed.topics),
         rebalance_timeout_ms=old.rebalance_timeout_ms,
         classic=ClassicMember(old.session_timeout_ms, old.protocols),
     )

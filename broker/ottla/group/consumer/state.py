@@ -32,7 +32,9 @@ NOTHING: Partitions = frozenset()
 def topics_of(subscription: Subscription, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
     """Names subscribed to, those that the regular expression matched included."""
     resolved = regexes.get(subscription.regex) if subscription.regex else None
-    return subscription.topics | resolved.topics if resolved is not None else subscription.topics
+    if resolved is None:
+        return subscription.topics
+    return subscription.topics | resolved.topics if subscription.topics else resolved.topics
 
 
 def preferred_assignor(members: Iterable[Member]) -> str | None:

@@ -35,12 +35,9 @@ def metadata_hash(image: Image, names: Iterable[str]) -> int:
     """Changes when a subscribed topic appears, goes, grows, or its replicas change racks (KIP-1101). Never 0."""
     racks = _racks(image)
     digest = hashlib.blake2b(digest_size=8)
-    found = False
-    for name in sorted(names):
-        topic = image.topics.get(name)
-        if topic is None:
-            continue
-        found = True
+    found = sorted(name for name in names if name in image.topics)
+    for name in found:
+        topic = image.topics[name]
         places = [sorted(each) for each in _racks_of(topic, racks)]
         digest.update(f"{name}\0{topic.id.hex}\0{len(topic.partitions)}\0{places}\n".encode())
     return int.from_bytes(digest.digest(), signed=True) or 1 if found else 0

@@ -1,7 +1,7 @@
 """When the epoch of a group of heartbeats rises, and how a new target assignment is written. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -10,17 +10,22 @@ from ottla.group.consumer.topics import metadata_hash
 from ottla.group.heartbeats.entries import Entry, GroupEpoch
 from ottla.metadata.model.image import Image
 
-__all__ = ["Advance", "Known", "Seen", "next_epoch", "target_entries"]
+__all__ = ["Advance", "Known", "Removal", "Seen", "next_epoch", "target_entries"]
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The metadata that a group last examined. Images share what did not change, so identity is enough."""
+    """The metadata that a group last examined, and the states of partitions if it is a share group.
+
+    Images share what did not change, so identity is enough.
+    """
 
     image: Image | None = None
+    states: Any = None
 
-    def is_current(self, image: Image) -> bool:
+    def is_current(self, image: Image, states: Any = None) -> bool:
         old = self.image
-        return old is not None and old.topics is image.topics and old.brokers is image.brokers
+        same = old is not None and old.topics is image.topics and old.brokers is image.brokers
+        return same and self.states is states
 
 
 class Known(NamedTuple):
@@ -33,10 +38,24 @@ class Known(NamedTuple):
 
 
 class Advance(msgspec.Struct, frozen=True):
-    """How a member stands when these entries are in force."""
+    """How a member stands when these entries are in force.
+
+    `examined`: with what the group's topics were compared, None when they were not. `elsewhere`: the group is too large
+    for a new target to be worked out here.
+    """
 
     member: Member
     entries: list[Entry]
+    examined: Seen | None = None
+    elsewhere: bool = False
+
+
+class Removal(NamedTuple):
+    """What is written when members go; `examined` and `elsewhere` as `Advance` has them."""
+
+    entries: list[Entry]
+    examined: Seen | None
+    elsewhere: bool
 
 
 def next_epoch(

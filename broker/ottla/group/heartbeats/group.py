@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from ottla.coordination.core.effects import Effects, Record, Reply, Wake, Write
+from ottla.coordination.core.effects import Compute, Effects, Record, Reply, Wake, Write
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Member
 from ottla.group.consumer.state import GroupState
 from ottla.group.heartbeats.entries import Entry
-from ottla.group.heartbeats.epochs import Seen
+from ottla.group.heartbeats.epochs import Removal, Seen
+from ottla.group.heartbeats.targets import Computed, Kinds, Standing, Turn, settled
 from ottla.metadata.model.image import Image
 
 __all__ = ["MOVING_HEARTBEAT_MS", "HeartbeatGroup", "Then", "Timer", "replay_entry"]
@@ -63,6 +64,7 @@ State = TypeVar("State", bound=GroupState)
 class HeartbeatGroup(ABC, Generic[State]):
     type: ClassVar[str]
     protocol_type: ClassVar[str]
+    kinds: ClassVar[Kinds]
     empty_since_ms = None
 
     def __init__(self, group_id: str, log: State, rules: MembershipRules) -> None:
@@ -73,6 +75,7 @@ class HeartbeatGroup(ABC, Generic[State]):
         self._deadlines: dict[tuple[Timer, str], float] = {}
         self._around = rules
         self._moved_at = -NEVER
+        self._turn = Turn()
         self._waiting: dict[Any, Callable[[Code], Any]] = {}  # requests → how to refuse them
 
     # -- each type has its own
@@ -87,6 +90,10 @@ class HeartbeatGroup(ABC, Generic[State]):
     @abstractmethod
     def remove(self, members: Sequence[Member], now: float, then: Then) -> Write:
         """As an effect."""
+
+    @abstractmethod
+    def computation(self, standing: Standing) -> Callable[[], Computed]:
+        """Work that finds out the target assignment, over values that nobody changes."""
 
     @abstractmethod
     def in_force(self, entry: Entry, now: float) -> None:
@@ -145,34 +152,84 @@ class HeartbeatGroup(ABC, Generic[State]):
         now: float,
         then: Then,
         *,
+        examined: Seen | None = None,
+        records: Sequence[Record] | None = None,
         before: Sequence[Record] = (),
         inherited: Callable[[], Effects] = list,
     ) -> Write:
         """Entries as an effect: put in force as soon as they are appended, and the group with them if it is new.
 
-        `before` is written before them, and `inherited` is performed with the group's arrival.
+        `examined`: what they come from. `records`: the same entries, encoded already. `before` is written
+        before them, and `inherited` is performed with the group's arrival.
         """
-        seen = Seen(self._around.image())
 
         def in_force(offset: int) -> None:
-            self.put_in_force(entries, offset=offset, seen=seen, now=now)
+            self.put_in_force(entries, offset=offset, now=now)
+            self.has_examined(examined)
             self._around.adopt(self, inherited())
 
-        return Write([*before, *map(self.encoded, entries)], then, in_force)
+        return Write([*before, *(map(self.encoded, entries) if records is None else records)], then, in_force)
+
+    def removed(self, removal: Removal, now: float, then: Then) -> Write:
+        """Whoever comes next has a new target computed."""
+        self._turn.deferred = removal.elsewhere
+        return self.write(removal.entries, now, then, examined=removal.examined)
 
     def replay(self, entry: Entry, *, offset: int) -> None:
         """While the shard loads: no timers yet."""
         self.log.apply(entry)
         self.written = offset
 
-    def put_in_force(self, entries: Sequence[Entry], *, offset: int, seen: Seen, now: float) -> None:
+    def has_examined(self, examined: Seen | None) -> None:
+        """Its topics were compared with this."""
+        if examined is not None:
+            self.seen = examined
+
+    def to_examine(self) -> Seen:
+        return Seen(self._around.image())
+
+    def put_in_force(self, entries: Sequence[Entry], *, offset: int, now: float) -> None:
         for entry in entries:
             self.log.apply(entry)
         self.written = offset
-        self.seen = seen
         self._moved_at = now
         for entry in entries:
             self.in_force(entry, now)
+
+    # -- a target that is worked out elsewhere
+
+    @property
+    def epoch_to_reach(self) -> int:
+        """Of a member that wants to be up to date. While a target is worked out elsewhere, the old one's."""
+        return self.log.target_epoch if self._turn.deferred else self.log.epoch
+
+    def compute(self, *, elsewhere: bool, now: float) -> Effects:
+        """What follows from a decision: `elsewhere` when it left the target, or the comparison of topics, to others."""
+        return [Compute(self._begin, self._computed)] if self._turn.take(elsewhere=elsewhere, now=now) else []
+
+    def compute_deferred(self, now: float) -> Effects:
+        """For a member that decides nothing itself, as those of the classic protocol."""
+        return self.compute(elsewhere=True, now=now) if self.log.epoch > self.epoch_to_reach else []
+
+    def _begin(self) -> Callable[[], Computed] | None:
+        log = self.log
+        if not log.members:
+            return None
+        members, targets, seen = dict(log.members), dict(log.targets), self.to_examine()
+        return self.computation(
+            Standing(self.group_id, log.epoch, log.metadata_hash, log.target_epoch, targets, members, seen)
+        )
+
+    def _computed(self, found: Computed | None, now: float) -> Effects:
+        self._turn.end(now)
+        if found is None or found.standing.target_epoch != self.log.target_epoch:
+            return []  # the group has become small enough meanwhile to get its target from a heartbeat
+        if not found.is_news:
+            self.has_examined(found.standing.seen)
+            return []
+        written = settled(found, self.log, self.kinds, self.encoded)
+        entries, records = [entry for entry, _ in written], [record for _, record in written]
+        return [self.write(entries, now, _nothing, records=records, examined=found.standing.seen)]
 
     # -- time
 
@@ -262,17 +319,23 @@ class HeartbeatGroup(ABC, Generic[State]):
         now: float,
         answered: Then,
         *,
+        examined: Seen | None = None,
         before: Sequence[Record] = (),
         inherited: Callable[[], Effects] = list,
     ) -> Effects:
-        """A heartbeat that changed something; `before` and `inherited` as `write` takes them."""
+        """A heartbeat that changed something; `examined`, `before` and `inherited` as `write` takes them."""
 
         def then(code: Code, at: float) -> Effects:
             return [*answered(code, at), Wake(self.alive(member_id, at))]
 
         # It is alive now, however long the write takes: a coordinator that waits for replicas must not expire it.
         wake = [Wake(self.alive(member_id, now))] if member_id in self.log.members else []
-        return [*wake, self.write(entries, now, then, before=before, inherited=inherited)]
+        return [*wake, self.write(entries, now, then, examined=examined, before=before, inherited=inherited)]
+
+
+def _nothing(code: Code, now: float) -> Effects:
+    """Nobody waits. A target that could not be written is computed again at one of the next heartbeats."""
+    return []
 
 
 Kind = TypeVar("Kind", bound=HeartbeatGroup[Any])

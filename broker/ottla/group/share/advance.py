@@ -3,7 +3,7 @@
 Nothing is changed here: the answer is the entries to write, and how the member stands when they are in force.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -11,14 +11,25 @@ from ottla.group.consumer.assignors import Candidate, TopicFacts
 from ottla.group.consumer.member import Member, MemberState, Partitions, Subscription
 from ottla.group.consumer.topics import ids_of, metadata_hash
 from ottla.group.heartbeats.entries import Entry, GroupEpoch
-from ottla.group.heartbeats.epochs import Advance, Seen, next_epoch, target_entries
+from ottla.group.heartbeats.epochs import Advance, Removal, Seen, next_epoch, target_entries
+from ottla.group.heartbeats.targets import Computed, Kinds, Standing, computed, deferred, is_large, target_epoch_of
 from ottla.group.share.assignor import simply
-from ottla.group.share.records import CURRENT_ASSIGNMENT, GROUP_EPOCH, MEMBER, TARGET_ASSIGNMENT, TARGET_EPOCH
+from ottla.group.share.records import (
+    CURRENT_ASSIGNMENT,
+    GROUP_EPOCH,
+    MEMBER,
+    TARGET_ASSIGNMENT,
+    TARGET_EPOCH,
+    StatePartitions,
+    encode,
+)
 from ottla.group.share.state import ShareGroupState
 from ottla.group.share.states import assignable
 from ottla.metadata.model.image import Image
 
-__all__ = ["advance", "removal"]
+__all__ = ["KINDS", "advance", "compute", "removal"]
+
+KINDS = Kinds(GROUP_EPOCH, TARGET_ASSIGNMENT, TARGET_EPOCH)
 
 
 def advance(state: ShareGroupState, before: Member, subscription: Subscription, *, image: Image, seen: Seen) -> Advance:
@@ -26,60 +37,100 @@ def advance(state: ShareGroupState, before: Member, subscription: Subscription, 
     member = msgspec.structs.replace(before, subscription=subscription)
     key = (state.group_id, member.id)
     entries = [] if subscription == before.subscription else [Entry(MEMBER, key, subscription)]
-    members = {**state.members, member.id: member}
-    names = _names(members)
-    can_have = assignable(state.states, names, image)
-
-    changed = before.subscription.topics != subscription.topics or _has_news(state, can_have)
-    known = state.known
-    epoch, epoch_entries = next_epoch(GROUP_EPOCH, known, lambda: names, changed=changed, image=image, seen=seen)
-    entries += epoch_entries
     target_epoch, target = state.target_epoch, state.targets.get(member.id, frozenset())
-    if epoch > state.target_epoch:
-        targets = _new_targets(state, members, can_have, image)
-        entries += target_entries((TARGET_ASSIGNMENT, TARGET_EPOCH), known, targets, epoch)
-        target_epoch, target = epoch, targets[member.id]
+    examined, elsewhere = None, False
+    changed = state.epoch == 0 or before.subscription.topics != subscription.topics
+    if changed or not seen.is_current(image, state.states) or state.epoch > target_epoch:
+        members = {**state.members, member.id: member}
+        elsewhere = is_large(_subscribed(members.values()), image)
+        if elsewhere:
+            entries += deferred(KINDS, state.known, target_epoch=target_epoch, changed=changed)
+            target_epoch = target_epoch_of(target_epoch)
+        else:
+            examined = Seen(image, state.states)
+            epoch, targets, news = _at_once(state, members, changed=changed, image=image, seen=seen)
+            entries += news
+            if targets is not None:
+                target_epoch, target = epoch, targets[member.id]
     if not member.is_reconciled_to(target_epoch):
         stands = MemberState.STABLE
         position = member.position.moved(epoch=target_epoch, state=stands, assigned=target, revoking=frozenset())
         member = msgspec.structs.replace(member, position=position)
         entries.append(Entry(CURRENT_ASSIGNMENT, key, position))
-    return Advance(member, entries)
+    return Advance(member, entries, examined, elsewhere)
 
 
-def _names(members: Mapping[str, Member]) -> frozenset[str]:
-    return frozenset[str]().union(*(member.subscription.topics for member in members.values()))
+def _at_once(
+    state: ShareGroupState, members: Mapping[str, Member], *, changed: bool, image: Image, seen: Seen
+) -> tuple[int, dict[str, Partitions] | None, list[Entry]]:
+    """The epoch, the new targets if there are any, and the entries that say so."""
+    names, known = _names(members), state.known
+    can_have = assignable(state.states, names, image)
+    news = bool(state.members) and _differs(state.targets, can_have)
+    epoch, entries = next_epoch(GROUP_EPOCH, known, lambda: names, changed=changed or news, image=image, seen=seen)
+    if epoch <= state.target_epoch:
+        return epoch, None, entries
+    targets = _new_targets(state.targets, members, can_have, image)
+    return epoch, targets, entries + target_entries((TARGET_ASSIGNMENT, TARGET_EPOCH), known, targets, epoch)
 
 
-def _has_news(state: ShareGroupState, can_have: Mapping[bytes, int]) -> bool:
-    """Whether partitions have got their states since the target was made, or lost them."""
-    if not state.members:
-        return False
-    assigned = frozenset[tuple[bytes, int]]().union(*state.targets.values())
-    return assigned != {(topic_id, index) for topic_id, count in can_have.items() for index in range(count)}
+def compute(standing: Standing, states: StatePartitions) -> Computed:
+    """Work for a thread; see `targets` of consumer groups."""
+    members, image = standing.members, standing.image
+    names = _names(members)
+    can_have = assignable(states, names, image)
+    return computed(
+        standing,
+        names,
+        lambda: _new_targets(standing.targets, members, can_have, image),
+        kinds=KINDS,
+        encode=encode,
+        has_news=_differs(standing.targets, can_have),
+    )
+
+
+def _subscribed(members: Iterable[Member]) -> Iterable[Sequence[frozenset[str]]]:
+    return ((each.subscription.topics,) for each in members)
+
+
+def _names(members: Mapping[str, Member]) -> set[str]:
+    names = set[str]()
+    for each in members.values():
+        names |= each.subscription.topics
+    return names
+
+
+def _differs(targets: Mapping[str, Partitions], can_have: Mapping[bytes, int]) -> bool:
+    """Whether partitions have got their states since the targets were made, or lost them."""
+    assigned = set[tuple[bytes, int]]()
+    for target in targets.values():
+        assigned |= target
+    possible = sum(can_have.values())
+    return len(assigned) != possible or any(index >= can_have.get(topic_id, 0) for topic_id, index in assigned)
 
 
 def _new_targets(
-    state: ShareGroupState, members: Mapping[str, Member], can_have: Mapping[bytes, int], image: Image
+    targets: Mapping[str, Partitions], members: Mapping[str, Member], can_have: Mapping[bytes, int], image: Image
 ) -> dict[str, Partitions]:
     ids = ids_of(image, _names(members))
     facts = {topic_id: TopicFacts(count) for topic_id, count in can_have.items()}
-    candidates = [
-        Candidate(
-            id=each,
-            topics=frozenset(ids[name] for name in member.subscription.topics if name in ids),
-            target=state.targets.get(each, frozenset()),
-        )
-        for each, member in members.items()
-    ]
+    sets: dict[frozenset[str], frozenset[bytes]] = {}
+    candidates = []
+    for each, member in members.items():
+        wanted = member.subscription.topics
+        if wanted not in sets:
+            sets[wanted] = frozenset(ids[name] for name in wanted if name in ids)
+        candidates.append(Candidate(id=each, topics=sets[wanted], target=targets.get(each, frozenset())))
     return simply(candidates, facts)
 
 
-def removal(state: ShareGroupState, leaving: Sequence[Member], *, image: Image) -> list[Entry]:
-    """Members go, and the group's epoch rises; whoever comes next computes the new target."""
+def removal(state: ShareGroupState, leaving: Sequence[Member], *, image: Image) -> Removal:
+    """Members go, and the group's epoch rises; whoever comes next computes the new target, or has it computed."""
     gone = {member.id for member in leaving}
     kinds = (CURRENT_ASSIGNMENT, TARGET_ASSIGNMENT, MEMBER)
     entries = [Entry(kind, (state.group_id, each), None) for each in gone for kind in kinds]
     staying = {each: member for each, member in state.members.items() if each not in gone}
-    fingerprint = metadata_hash(image, _names(staying))
-    return [*entries, Entry(GROUP_EPOCH, (state.group_id,), GroupEpoch(state.epoch + 1, fingerprint))]
+    elsewhere = is_large(_subscribed(staying.values()), image)
+    fingerprint = state.metadata_hash if elsewhere else metadata_hash(image, _names(staying))
+    entries.append(Entry(GROUP_EPOCH, (state.group_id,), GroupEpoch(state.epoch + 1, fingerprint)))
+    return Removal(entries, None if elsewhere else Seen(image, state.states), elsewhere)

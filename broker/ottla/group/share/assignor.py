@@ -42,8 +42,14 @@ def simply(members: Sequence[Candidate], topics: Topics) -> dict[str, Partitions
 
 def _kept(member: Candidate, topics: Topics, crowd: Counter[Partition], crowd_max: int) -> Partition | None:
     """Of those it had, one that it may go on with."""
-    possible = set(_options(member, topics))
-    return next((each for each in sorted(member.target) if each in possible and crowd[each] < crowd_max), None)
+    return next(
+        (each for each in sorted(member.target) if _may_have(member, each, topics) and crowd[each] < crowd_max), None
+    )
+
+
+def _may_have(member: Candidate, partition: Partition, topics: Topics) -> bool:
+    topic_id, index = partition
+    return topic_id in member.topics and topic_id in topics and index < topics[topic_id].partitions
 
 
 def _options(member: Candidate, topics: Topics) -> list[Partition]:

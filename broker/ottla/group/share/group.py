@@ -5,6 +5,7 @@ where it stands is in the states of its share-partitions, which the persister ke
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import msgspec
@@ -15,8 +16,11 @@ from ottla.group.classic.member import Left
 from ottla.group.consumer.member import Member
 from ottla.group.contract.records import record_type
 from ottla.group.heartbeats.entries import Entry
+from ottla.group.heartbeats.epochs import Seen
 from ottla.group.heartbeats.group import HeartbeatGroup, Then, replay_entry
-from ottla.group.share.advance import removal
+from ottla.group.heartbeats.targets import Computed, Standing
+from ottla.group.share.advance import KINDS as RECORD_KINDS
+from ottla.group.share.advance import compute, removal
 from ottla.group.share.records import (
     CURRENT_ASSIGNMENT,
     GROUP_EPOCH,
@@ -55,6 +59,7 @@ class ShareRules(msgspec.Struct, frozen=True):
 class ShareGroup(HeartbeatGroup[ShareGroupState]):
     type = "share"
     protocol_type = "share"
+    kinds = RECORD_KINDS
 
     def __init__(self, group_id: str, rules: ShareRules) -> None:
         super().__init__(group_id, ShareGroupState(group_id), rules)
@@ -90,7 +95,7 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
     # -- members
 
     def remove(self, members: Sequence[Member], now: float, then: Then) -> Write:
-        return self.write(removal(self.log, members, image=self.rules.image()), now, then)
+        return self.removed(removal(self.log, members, image=self.rules.image()), now, then)
 
     # -- the log
 
@@ -100,6 +105,12 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
     def in_force(self, entry: Entry, now: float) -> None:
         if entry.kind == MEMBER:
             self.member_came_or_went(entry, now)
+
+    def to_examine(self) -> Seen:
+        return Seen(self.rules.image(), self.log.states)
+
+    def computation(self, standing: Standing) -> Callable[[], Computed]:
+        return partial(compute, standing, self.log.states)
 
     def states_record(self, states: StatePartitions) -> Record:
         return encode(Entry(STATES, (self.group_id,), states))

@@ -11,6 +11,7 @@ from ottla.group.contract.group import Group
 from ottla.group.heartbeats.group import MOVING_HEARTBEAT_MS
 from ottla.group.share.advance import advance
 from ottla.group.share.group import ShareGroup, ShareRules
+from ottla.metadata.model.topic_names import names_of_topics
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["ShareHeartbeat", "ShareHeartbeatAnswer", "check", "group_for", "heartbeat"]
@@ -92,9 +93,15 @@ def heartbeat(group: ShareGroup, request: ShareHeartbeat, to: Any, now: float) -
         _interval_ms(group, now, changes=bool(step.entries)),
         position.assigned if is_news else None,
     )
+    computing = group.compute(elsewhere=step.elsewhere, now=now)
     if not step.entries:
-        return [Reply(to, answer), Wake(group.alive(before.id, now))]
-    return group.answer_when_written(step.entries, before.id, now, group.answering(to, answer, _refused))
+        group.has_examined(step.examined)
+        return [Reply(to, answer), Wake(group.alive(before.id, now)), *computing]
+    answered = group.answering(to, answer, _refused)
+    return [
+        *group.answer_when_written(step.entries, before.id, now, answered, examined=step.examined),
+        *computing,
+    ]
 
 
 def _refused(code: Code) -> Code:
@@ -133,7 +140,7 @@ def _subscription(old: Subscription, request: ShareHeartbeat) -> Subscription:
     return msgspec.structs.replace(
         old,
         rack_id=old.rack_id if request.rack_id is None else request.rack_id,
-        topics=old.topics if request.topics is None else request.topics,
+        topics=old.topics if request.topics is None else names_of_topics(request.topics),
         client_id=request.client_id,
         client_host=request.client_host,
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from ottla.errors import Code, KafkaError
 
-__all__ = ["INTERNAL_TOPICS", "check_topic_name", "collision_index", "collision_key"]
+__all__ = ["INTERNAL_TOPICS", "check_topic_name", "collision_index", "collision_key", "names_of_topics"]
 
 TOPIC_NAME_LENGTH_MAX = 249
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -27,6 +27,13 @@ def _reason_invalid(name: str) -> str | None:
     if _LEGAL.fullmatch(name) is None:
         return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     return None
+
+
+def names_of_topics(names: frozenset[str]) -> frozenset[str]:
+    """Without those that are too long for any topic: nobody needs to keep what cannot match."""
+    if all(len(name) <= TOPIC_NAME_LENGTH_MAX for name in names):
+        return names
+    return frozenset(name for name in names if len(name) <= TOPIC_NAME_LENGTH_MAX)
 
 
 def collision_key(name: str) -> str | None:

@@ -69,6 +69,7 @@ class MetadataMachine(MetadataFeed):
         self._leadership: list[LeadershipSubscriber] = []
         self._followers: list[Follower] = []
         self._read: dict[int, tuple[Entry, Sequence[Record]]] = {}  # entries that are not applied yet, by index
+        self._read_snapshot: tuple[Snapshot, Image] | None = None  # one that is not restored yet
 
     def on_leadership(self, subscriber: LeadershipSubscriber) -> None:
         self._leadership.append(subscriber)
@@ -97,6 +98,17 @@ class MetadataMachine(MetadataFeed):
                 self._read[entry.index] = entry, records
         return None
 
+    def unreadable_snapshot(self, snapshot: Snapshot) -> str | None:
+        """Why a leader's snapshot could not be restored here. What was read is kept for `restore`."""
+        try:
+            image = Image.from_snapshot(snapshot.data)
+        except Exception as error:  # whatever records that make no sense together lead to
+            return f"metadata snapshot {snapshot.index} cannot be read: {error!r:.200}"
+        if image.cluster_id != self._image.cluster_id:
+            return f"metadata snapshot {snapshot.index} is of cluster {image.cluster_id:.100}"
+        self._read_snapshot = snapshot, image
+        return None
+
     def apply(self, entries: Sequence[Entry]) -> None:
         self.publish(*self._image.apply_batches((e.index, e.term, self._take(e)) for e in entries))
         if self._read and min(self._read) <= self._image.version:  # of a leader whose entries were replaced
@@ -107,7 +119,8 @@ class MetadataMachine(MetadataFeed):
         return read[1] if read is not None and read[0] is entry else _records_of(entry)
 
     def restore(self, snapshot: Snapshot) -> None:
-        image = Image.from_snapshot(snapshot.data)
+        read, self._read_snapshot = self._read_snapshot, None
+        image = read[1] if read is not None and read[0] is snapshot else Image.from_snapshot(snapshot.data)
         if image.cluster_id != self._image.cluster_id:
             raise Refusal(
                 f"the metadata is of cluster {image.cluster_id}, this node belongs to {self._image.cluster_id}; "

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 from ottla.storage.log.segment import Segment
 from ottla.wire.batch import Batch
-from ottla.wire.records import LOG_APPEND_TIME, payload, spans
+from ottla.wire.record_checks import body_pieces
+from ottla.wire.record_times import deltas
+from ottla.wire.records import LOG_APPEND_TIME
 
 __all__ = ["TimestampOffset", "max_timestamp", "offset_for_timestamp"]
 
@@ -52,7 +54,7 @@ def max_timestamp(segments: Sequence[Segment]) -> TimestampOffset | None:
 
 
 def _times(batch: Batch) -> Iterator[tuple[int, int]]:
-    """Offsets and timestamps. Keys, values and headers are passed over: a batch may have very many records."""
+    """Offsets and timestamps. Nothing else is kept: a batch may have very many records, and large ones."""
     append_time = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
-    for span in spans(payload(batch), batch.count):
-        yield batch.base_offset + span[3], batch.base_timestamp + span[2] if append_time is None else append_time
+    for offset, timestamp in deltas(body_pieces(batch), batch.count):
+        yield batch.base_offset + offset, batch.base_timestamp + timestamp if append_time is None else append_time
