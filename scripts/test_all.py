@@ -19,6 +19,8 @@ PYTEST = ("-m", "pytest")
 SHARED = ("-n", "2", "--dist", "loadscope")
 # It measures time, so nothing else may run beside it.
 FAILOVER = "tests/fleet/test_failover.py"
+ONE_BROKER = ("tests/compat", "tests/versions")
+ROLL = "tests/versions/test_roll.py"
 LOCAL_PIPELINE = ("tests/fleet/test_pipeline.py", "tests/fleet/test_up.py")
 # The longest first: of two that run beside each other, none idles.
 FAULTS = ("tests/fleet/test_faults.py", "tests/fleet/test_stuck_loop.py", "tests/fleet/test_lost_log_dir.py")
@@ -74,7 +76,7 @@ def without(*paths: str) -> tuple[str, ...]:
 ON_ONE_MACHINE = (
     Chapter("check and unit", 2.5, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
     Chapter("simulation", 2, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2", *without(*SIMULATED_COORDINATORS)),)),
-    Chapter("one-broker clients", 3, ((*PYTEST, "tests/compat", *SHARED, *without(*coordinated())),)),
+    Chapter("one-broker clients", 3, ((*PYTEST, *ONE_BROKER, *SHARED, *without(*coordinated(), ROLL)),)),
     Chapter("hostile clients", 2.5, ((*PYTEST, *QUICK_ATTACKS),)),
     Chapter(
         "fleet",
@@ -93,6 +95,7 @@ LONGER = (
         8,
         ((*PYTEST, *coordinated(), *AS_NAMED), (*PYTEST, "--fleet", *in_a_fleet(), *AS_NAMED)),
     ),
+    Chapter("rolls from version to version", 1.5, ((*PYTEST, ROLL),)),
     Chapter("Kubernetes and Spark", 18, ((*PYTEST, "tests/cluster", "--durations=12"),)),
 )
 TIERS = {"test": Tier(12, ON_ONE_MACHINE), "test-all": Tier(60, ON_ONE_MACHINE + LONGER)}

@@ -2,19 +2,15 @@
 
 import uuid
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from golden.group_versions import wait_for_coordinator
-from golden.share_groups import ShareConversation
 from ottla.errors import Code
-from ottla.ids import uuid_text
-from support.frames import Connection
 from support.librdkafka import Sent, make_topic, send
 from support.process import BrokerProcess
+from support.share_member import Member
 from support.sharing import ONE_BROKER, Sharers, give_settings, turn_on
 from support.waiting import eventually
 
@@ -22,97 +18,6 @@ BROKER_SETTINGS = {**ONE_BROKER, "transaction.state.log.replication.factor": "1"
 GAP, ACCEPT, RELEASE, REJECT = range(4)
 BATCH = 3
 FINAL = -1
-
-
-class Member:
-    """A member with a connection of its own; it keeps the epoch of its session, as clients do."""
-
-    def __init__(self, broker: BrokerProcess, group: str, topic: str) -> None:
-        self.connection = Connection(broker.port)
-        self.talk = ShareConversation(self.connection)
-        self.group, self.name, self.epoch = group, uuid_text(uuid.uuid4()), 0
-        found = self.talk.told("metadata", 12, topics=({"topic_id": None, "name": topic},), **NO_OPERATIONS)
-        self.topic_id = found.topics[0].topic_id
-        self._join(topic)
-
-    def _join(self, topic: str) -> None:
-        who = {"group_id": self.group, "member_id": self.name, "rack_id": None}
-
-        def assigned() -> Any:
-            told = self.talk.told("share_group_heartbeat", 1, **who, member_epoch=0, subscribed_topic_names=(topic,))
-            return told.assignment is not None and told.assignment.topic_partitions
-
-        eventually(assigned, bool)
-
-    def fetch(
-        self,
-        *indexes: int,
-        acknowledge: tuple[tuple[int, int, tuple[int, ...]], ...] = (),
-        epoch: int | None = None,
-        records: int = 500,
-        batch_size: int = 500,
-        topic_id: Any = None,
-    ) -> Any:
-        parts = [{"partition_index": index, "acknowledgement_batches": ()} for index in indexes]
-        if acknowledge:
-            parts.append({"partition_index": 0, "acknowledgement_batches": batches(acknowledge)})
-        return self.talk.told(
-            "share_fetch",
-            1,
-            group_id=self.group,
-            member_id=self.name,
-            share_session_epoch=self._next() if epoch is None else epoch,
-            max_wait=timedelta(milliseconds=200),
-            min_bytes=1,
-            max_bytes=1 << 20,
-            max_records=records,
-            batch_size=batch_size,
-            topics=({"topic_id": topic_id or self.topic_id, "partitions": tuple(parts)},) if parts else (),
-            forgotten_topics_data=(),
-        )
-
-    def acknowledge(self, *spans: tuple[int, int, tuple[int, ...]], epoch: int | None = None, index: int = 0) -> Any:
-        part = {"partition_index": index, "acknowledgement_batches": batches(spans)}
-        return self.talk.told(
-            "share_acknowledge",
-            1,
-            group_id=self.group,
-            member_id=self.name,
-            share_session_epoch=self._next() if epoch is None else epoch,
-            topics=({"topic_id": self.topic_id, "partitions": (part,)},),
-        )
-
-    def acquire(self, **wishes: int) -> list[tuple[int, int, int]]:
-        """The next records that come, and how often each was delivered."""
-
-        def acquired() -> list[tuple[int, int, int]]:
-            told = self.fetch(*(() if self.epoch else (0,)), **wishes)
-            assert told.error_code is Code.none
-            spans = [span for topic in told.responses for part in topic.partitions for span in part.acquired_records]
-            return [(span.first_offset, span.last_offset, span.delivery_count) for span in spans]
-
-        return eventually(acquired, bool)
-
-    def counts(self) -> dict[int, int]:
-        """The same by offset: Kafka does not join again what it split."""
-        return {at: count for first, last, count in self.acquire() for at in range(first, last + 1)}
-
-    def outcome(self, *spans: tuple[int, int, tuple[int, ...]], **fields: Any) -> Code:
-        told = self.acknowledge(*spans, **fields)
-        assert told.error_code is Code.none
-        code: Code = told.responses[0].partitions[0].error_code
-        return code
-
-    def _next(self) -> int:
-        epoch, self.epoch = self.epoch, self.epoch + 1
-        return epoch
-
-
-NO_OPERATIONS = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
-
-
-def batches(spans: tuple[tuple[int, int, tuple[int, ...]], ...]) -> tuple[dict[str, Any], ...]:
-    return tuple({"first_offset": a, "last_offset": b, "acknowledge_types": kinds} for a, b, kinds in spans)
 
 
 @pytest.fixture(scope="module")

@@ -3,31 +3,10 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.fixtures import name, small_disk
+from support.fixtures import make_fleet, name, small_disk
 from support.fleet import FleetOf
 
-__all__ = ["name", "small_disk"]
-
-# A module that needs other settings says so by a dict of this name.
-SETTINGS_NAME = "FLEET_SETTINGS"
-
-
-@pytest.fixture(scope="module")
-def make_fleet(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[..., FleetOf]]:
-    """Makes fleets of the kind under test, not yet started; they end with the module. Keywords are FleetOf's."""
-    made: list[FleetOf] = []
-
-    def make(**options: object) -> FleetOf:
-        options.setdefault("settings", getattr(request.module, SETTINGS_NAME, {}))
-        folder = tmp_path_factory.mktemp("fleet")
-        made.append(FleetOf(request.config.getoption("--peer"), folder, **options))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield make
-    for fleet in made:
-        fleet.close()
+__all__ = ["make_fleet", "name", "small_disk"]
 
 
 @pytest.fixture(scope="module")

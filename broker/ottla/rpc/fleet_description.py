@@ -23,12 +23,13 @@ def describe_fleet(
 ) -> pb.DescribeFleetReply:
     """`version_of`: the metadata version that a broker has said to have seen, -1 when it has said nothing."""
     health = fleet_health(image, isr_size_min_of)
+    brokers = _brokers(image, quorum, version_of, address_of)
     return pb.DescribeFleetReply(
         cluster_id=image.cluster_id,
         leader=quorum.leader_id,
         leader_epoch=quorum.leader_epoch,
         version=image.version,
-        nodes=[*_brokers(image, quorum, version_of), *_controllers(image, quorum, voters_heard, address_of)],
+        nodes=[*brokers, *_controllers(image, quorum, voters_heard, address_of)],
         topics=len(image.topics),
         partitions=image.partition_count,
         partitions_under_replicated=health.under_replicated,
@@ -40,7 +41,10 @@ def describe_fleet(
     )
 
 
-def _brokers(image: Image, quorum: QuorumState, version_of: Callable[[int], int]) -> list[pb.Node]:
+def _brokers(
+    image: Image, quorum: QuorumState, version_of: Callable[[int], int], address_of: Callable[[int], str]
+) -> list[pb.Node]:
+    """A controller of an earlier version has registered a broker without its control port: the quorum knows better."""
     voters = {voter.id for voter in quorum.voter_endpoints}
     states = [state for topic in image.topics.values() for state in topic.partitions]
     led = Counter(state.leader for state in states)
@@ -53,7 +57,7 @@ def _brokers(image: Image, quorum: QuorumState, version_of: Callable[[int], int]
             fenced=broker.fenced,
             in_controlled_shutdown=broker.in_controlled_shutdown,
             leads_quorum=broker.id == quorum.leader_id,
-            address=broker.control_address,
+            address=address_of(broker.id) or broker.control_address,
             epoch=broker.epoch,
             version=image.version if broker.id == quorum.leader_id else version_of(broker.id),
             listeners=_listeners(broker),
