@@ -145,12 +145,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
         pass
 
     def dispose(self) -> None:
-        """The world is over: what was still under way is dropped here, not by the collector in the next history."""
+        """The world is over: what was still under way is dropped here, not by the collector in the next history.
+
+        What is dropped may still make tasks in its `finally`, as if the loop ran: they never begin, and go as well.
+        """
         self._is_over = True
-        kept, self._kept = self._kept, []
-        for task, _ in kept:
-            if not task.done():
-                _drop(task.get_coro())
+        asyncio._set_running_loop(self)
+        try:
+            while self._kept:
+                kept, self._kept = self._kept, []
+                for task, _ in kept:
+                    if not task.done():
+                        _drop(task.get_coro())
+        finally:
+            asyncio._set_running_loop(None)
         self._ready.clear()  # type: ignore[attr-defined]
         self._timers.clear()
         self.close()

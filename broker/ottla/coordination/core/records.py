@@ -26,9 +26,17 @@ class UnknownType(ValueError):
 
 
 def field(
-    name: str, kind: str, *, flexible: bool = False, tag: int | None = None, default: Any = None, nullable: bool = True
+    name: str,
+    kind: Struct | str,
+    *,
+    flexible: bool = False,
+    tag: int | None = None,
+    default: Any = None,
+    nullable: bool = True,
 ) -> Field:
     """Where Kafka's schema has no null, `nullable=False` makes a record that has one there unreadable."""
+    if isinstance(kind, Struct):
+        return Field(name, "struct", kind, False, nullable, flexible, tag, default)
     zero = {"string": "", "bytes": b"", "bool": False, "uuid": None}.get(kind, 0)
     return Field(name, kind, None, False, nullable, flexible, tag, zero if default is None else default)
 

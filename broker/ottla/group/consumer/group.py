@@ -12,7 +12,7 @@ from ottla.group.consumer import classic_members, migration
 from ottla.group.consumer.advance import removal
 from ottla.group.consumer.member import Member
 from ottla.group.consumer.membership import ConsumerMembership
-from ottla.group.consumer.records import GROUP_EPOCH, KINDS, decode
+from ottla.group.consumer.records import KINDS, decode
 from ottla.group.contract.records import record_type
 from ottla.group.heartbeats.group import Then, replay_entry
 
@@ -44,4 +44,4 @@ class ConsumerGroup(ConsumerMembership):
 @record_type(*sorted(KINDS))
 def replay_consumer_record(state: Any, key: memoryview, value: memoryview | None) -> None:
     entry = decode(bytes(key), None if value is None else bytes(value))
-    replay_entry(state, entry, ConsumerGroup, state.new_consumer_group, group_epoch=GROUP_EPOCH)
+    replay_entry(state, entry, ConsumerGroup, state.new_consumer_group)

@@ -3,7 +3,7 @@
 Decisions are made elsewhere (`heartbeat`, `classic_members`, `migration`) as entries to write.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,11 +15,7 @@ from ottla.group.classic.group import ClassicGroup
 from ottla.group.consumer.member import Member, MemberState
 from ottla.group.consumer.records import (
     CURRENT_ASSIGNMENT,
-    GROUP_EPOCH,
-    MEMBER,
     REGEX,
-    TARGET_ASSIGNMENT,
-    TARGET_EPOCH,
     Entry,
     encode,
 )
@@ -114,15 +110,8 @@ class ConsumerMembership(HeartbeatGroup[GroupState]):
             code = Code.illegal_generation if member.uses_classic else Code.stale_member_epoch
             raise KafkaError(code, f"The received member epoch {received} does not match the expected one, {expected}.")
 
-    def tombstones(self) -> Sequence[Record]:
-        members, key = self.log.members, (self.group_id,)
-        gone = [Entry(CURRENT_ASSIGNMENT, (*key, each), None) for each in members]
-        gone += [Entry(TARGET_ASSIGNMENT, (*key, each), None) for each in self.log.targets]
-        gone.append(Entry(TARGET_EPOCH, key, None))
-        gone += [Entry(MEMBER, (*key, each), None) for each in members]
-        gone += [Entry(REGEX, (*key, each), None) for each in self.log.regexes]
-        gone.append(Entry(GROUP_EPOCH, key, None))
-        return [encode(entry) for entry in gone]
+    def own_tombstones(self) -> list[Entry]:
+        return [Entry(REGEX, (self.group_id, each), None) for each in self.log.regexes]
 
     # -- time and the log
 
@@ -140,8 +129,7 @@ class ConsumerMembership(HeartbeatGroup[GroupState]):
     def in_force(self, entry: Entry, now: float) -> None:
         if entry.kind == CURRENT_ASSIGNMENT and entry.value is not None:
             self._time_revocation(entry.key[1], now)
-        elif entry.kind == MEMBER:
-            self.member_came_or_went(entry, now)
+        super().in_force(entry, now)
 
     def _time_revocation(self, member_id: str, now: float) -> None:
         """Members of the classic protocol have to join and sync in time instead."""

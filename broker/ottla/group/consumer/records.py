@@ -14,6 +14,7 @@ from ottla.group.heartbeats.entries import (
     Format,
     Formats,
     GroupEpoch,
+    array,
     by_topic,
     epoch_format,
     field,
@@ -57,7 +58,7 @@ _PROTOCOL = struct("ClassicProtocol", field("name", "string"), field("metadata",
 _CLASSIC = struct(
     "ClassicMemberMetadata",
     field("session_timeout_ms", "int32"),
-    field("supported_protocols", "struct", struct=_PROTOCOL, is_array=True, default=()),
+    array("supported_protocols", _PROTOCOL),
 )
 _MEMBER = struct(
     "ConsumerGroupMemberMetadataValue",
@@ -65,11 +66,11 @@ _MEMBER = struct(
     field("rack_id", "string", nullable=True),
     field("client_id", "string"),
     field("client_host", "string"),
-    field("subscribed_topic_names", "string", is_array=True),
+    array("subscribed_topic_names", "string"),
     field("subscribed_topic_regex", "string", nullable=True),
     field("rebalance_timeout_ms", "int32"),
     field("server_assignor", "string", nullable=True),
-    field("classic_member_metadata", "struct", struct=_CLASSIC, nullable=True, tag=0),
+    field("classic_member_metadata", _CLASSIC, nullable=True, tag=0),
 )
 
 
@@ -143,14 +144,14 @@ _CURRENT = struct(
 )
 _REGEX = struct(
     "ConsumerGroupRegularExpressionValue",
-    field("topics", "string", is_array=True),
+    array("topics", "string"),
     field("version", "int64"),
     field("timestamp", "int64"),
 )
 
 _FORMATS = Formats(
     {
-        GROUP_EPOCH: epoch_format("ConsumerGroupMetadataValue", field("metadata_hash", "int64", tag=0, default=0)),
+        GROUP_EPOCH: epoch_format("ConsumerGroupMetadataValue", field("metadata_hash", "int64", tag=0)),
         MEMBER: Format(2, _MEMBER, _member_fields, _member_of),
         TARGET_EPOCH: target_epoch_format("ConsumerGroupTargetAssignmentMetadataValue"),
         TARGET_ASSIGNMENT: target_format("ConsumerGroupTargetAssignmentMemberValue"),

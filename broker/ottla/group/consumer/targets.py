@@ -10,7 +10,15 @@ from types import MappingProxyType
 
 from ottla.group.consumer.assignors import Assignor, Candidate, by_range
 from ottla.group.consumer.member import Member, Partitions
-from ottla.group.consumer.records import GROUP_EPOCH, TARGET_ASSIGNMENT, TARGET_EPOCH, ResolvedRegex, encode
+from ottla.group.consumer.records import (
+    CURRENT_ASSIGNMENT,
+    GROUP_EPOCH,
+    MEMBER,
+    TARGET_ASSIGNMENT,
+    TARGET_EPOCH,
+    ResolvedRegex,
+    encode,
+)
 from ottla.group.consumer.state import preferred_assignor, topics_of
 from ottla.group.consumer.topics import facts_of, ids_of
 from ottla.group.consumer.uniform_assignor import uniformly
@@ -20,7 +28,7 @@ from ottla.metadata.model.image import Image
 __all__ = ["ASSIGNORS", "KINDS", "compute", "new_targets", "subscribed_names"]
 
 ASSIGNORS: Mapping[str, Assignor] = MappingProxyType({"uniform": uniformly, "range": by_range})
-KINDS = Kinds(GROUP_EPOCH, TARGET_ASSIGNMENT, TARGET_EPOCH)
+KINDS = Kinds(GROUP_EPOCH, TARGET_EPOCH, MEMBER, TARGET_ASSIGNMENT, CURRENT_ASSIGNMENT)
 
 
 def compute(standing: Standing, regexes: Mapping[str, ResolvedRegex], default_assignor: str) -> Computed:

@@ -4,22 +4,24 @@ What consumer groups (KIP-848) and share groups (KIP-932) have in common: keys o
 most, flexible values of version 0.
 """
 
-import struct as packing
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
+from ottla.coordination.core import records
+from ottla.coordination.core.records import VERSION, Record, reading, writing
 from ottla.group.consumer.member import MemberState, Partitions
-from ottla.wire.reader import Malformed, reader_of
+from ottla.wire.reader import Malformed
 from ottla.wire.schema import Field, Struct
-from ottla.wire.writer import writer_of
 
 __all__ = [
     "Entry",
     "Format",
     "Formats",
     "GroupEpoch",
+    "array",
     "by_topic",
     "epoch_format",
     "field",
@@ -30,9 +32,6 @@ __all__ = [
     "target_format",
     "topics",
 ]
-
-VERSION = packing.Struct(">h")
-VALUE_VERSION = VERSION.pack(0)
 
 
 class Entry(NamedTuple):
@@ -50,21 +49,19 @@ class GroupEpoch(msgspec.Struct, frozen=True):
 
 # -- schemas
 
-
-def field(name: str, kind: str, **facts: Any) -> Field:
-    base: dict[str, Any] = {"struct": None, "is_array": False, "nullable": False, "tag": None, "default": None}
-    return Field(name=name, kind=kind, flexible=True, **(base | facts))
+field = partial(records.field, flexible=True, nullable=False)
+array = partial(records.array, flexible=True, nullable=False)
 
 
 def struct(name: str, *fields: Field) -> Struct:
     return Struct(name, 0, True, fields)
 
 
-_TOPIC = struct("TopicPartitions", field("topic_id", "uuid"), field("partitions", "int32", is_array=True, default=()))
+_TOPIC = struct("TopicPartitions", field("topic_id", "uuid"), array("partitions", "int32"))
 
 
-def topics(name: str, of: Struct = _TOPIC) -> Field:
-    return field(name, "struct", struct=of, is_array=True, default=())
+def topics(name: str) -> Field:
+    return array(name, _TOPIC)
 
 
 class Format(NamedTuple):
@@ -105,17 +102,15 @@ class Formats:
     def __init__(self, formats: Mapping[int, Format], *, read_over: Mapping[int, int] | None = None) -> None:
         self._formats = formats
         self._read_over = read_over or {}
-        self._write = {kind: writer_of(each.schema) for kind, each in formats.items()}
-        self._read = {kind: reader_of(each.schema, each.schema) for kind, each in formats.items()}
+        self._write = {kind: writing(each.schema) for kind, each in formats.items()}
+        self._read = {kind: reading(each.schema) for kind, each in formats.items()}
         self.kinds = frozenset(formats) | frozenset(self._read_over)
 
-    def encode(self, entry: Entry) -> tuple[bytes, bytes | None]:
+    def encode(self, entry: Entry) -> Record:
         key = VERSION.pack(entry.kind) + b"".join(map(_text, entry.key))
         if entry.value is None:
             return key, None
-        parts = [VALUE_VERSION]
-        self._write[entry.kind](parts, self._formats[entry.kind].fields_of(entry.value))
-        return key, b"".join(parts)
+        return key, self._write[entry.kind](self._formats[entry.kind].fields_of(entry.value))
 
     def decode(self, key: bytes, value: bytes | None) -> Entry | None:
         """None for a kind that is read over. Malformed, struct.error, IndexError or UnicodeDecodeError: damaged."""
@@ -126,11 +121,7 @@ class Formats:
         names = _names(key, self._formats[kind].names)
         if value is None:
             return Entry(kind, names, None)
-        (version,) = VERSION.unpack_from(value, 0)
-        if version != 0:
-            raise Malformed(f"version {version} of a value of record type {kind}")
-        message, _ = self._read[kind](memoryview(value), 2)
-        return Entry(kind, names, self._formats[kind].value_of(message))
+        return Entry(kind, names, self._formats[kind].value_of(self._read[kind](memoryview(value))))
 
 
 def _text(value: str) -> bytes:

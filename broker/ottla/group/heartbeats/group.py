@@ -96,8 +96,13 @@ class HeartbeatGroup(ABC, Generic[State]):
         """Work that finds out the target assignment, over values that nobody changes."""
 
     @abstractmethod
+    def own_tombstones(self) -> list[Entry]:
+        """Of what only groups of this type have."""
+
     def in_force(self, entry: Entry, now: float) -> None:
         """An entry is in the log and in the state: timers begin or end."""
+        if entry.kind == self.kinds.member:
+            self._member_came_or_went(entry, now)
 
     def session_timeout_ms(self, member: Member | None) -> int:
         return self.terms.session_timeout_ms
@@ -127,6 +132,16 @@ class HeartbeatGroup(ABC, Generic[State]):
 
     def committed(self, member_id: str, now: float) -> None:
         """Heartbeats alone are signs of life here."""
+
+    def tombstones(self) -> Sequence[Record]:
+        """The group's epoch is the last to go: without it there is no group."""
+        members, key, kinds = self.log.members, (self.group_id,), self.kinds
+        gone = [Entry(kinds.current, (*key, each), None) for each in members]
+        gone += [Entry(kinds.target, (*key, each), None) for each in self.log.targets]
+        gone.append(Entry(kinds.target_epoch, key, None))
+        gone += [Entry(kinds.member, (*key, each), None) for each in members]
+        gone += [*self.own_tombstones(), Entry(kinds.group_epoch, key, None)]
+        return [self.encoded(entry) for entry in gone]
 
     # -- members
 
@@ -247,7 +262,7 @@ class HeartbeatGroup(ABC, Generic[State]):
         for timer in Timer:
             self.cancel_timer(timer, member_id)
 
-    def member_came_or_went(self, entry: Entry, now: float) -> None:
+    def _member_came_or_went(self, entry: Entry, now: float) -> None:
         """An entry of what a member subscribes to: its session begins, or is over with it."""
         if entry.value is None:
             self.forget_timers(entry.key[1])
@@ -338,24 +353,19 @@ def _nothing(code: Code, now: float) -> Effects:
     return []
 
 
-Kind = TypeVar("Kind", bound=HeartbeatGroup[Any])
+Group = TypeVar("Group", bound=HeartbeatGroup[Any])
 
 
-def replay_entry(
-    state: Any, entry: Entry | None, kind: type[Kind], new: Callable[[str], Kind], *, group_epoch: int
-) -> None:
-    """Put an entry of the log in force on `state`, a shard that loads.
-
-    `group_epoch` is the kind of record without which there is no group.
-    """
+def replay_entry(state: Any, entry: Entry | None, of: type[Group], new: Callable[[str], Group]) -> None:
+    """Put an entry of the log in force on `state`, a shard that loads."""
     if entry is None:
         return
     group_id = entry.key[0]
-    if entry.kind == group_epoch and entry.value is None:
-        state.forget_group(group_id, kind.type)
+    if entry.kind == of.kinds.group_epoch and entry.value is None:
+        state.forget_group(group_id, of.type)
         return
     group = state.groups.get(group_id)
-    if not isinstance(group, kind):
+    if not isinstance(group, of):
         if entry.value is None:
             return
         group = new(group_id)

@@ -40,11 +40,13 @@ Encode = Callable[[Entry], Record]
 
 
 class Kinds(NamedTuple):
-    """The record types of a group's epoch, of a member's target and of the target's epoch."""
+    """The types of a group's records: of the group, and of each member."""
 
     group_epoch: int
-    target: int
     target_epoch: int
+    member: int
+    target: int
+    current: int
 
 
 class Standing(NamedTuple):

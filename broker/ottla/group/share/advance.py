@@ -29,7 +29,7 @@ from ottla.metadata.model.image import Image
 
 __all__ = ["KINDS", "advance", "compute", "removal"]
 
-KINDS = Kinds(GROUP_EPOCH, TARGET_ASSIGNMENT, TARGET_EPOCH)
+KINDS = Kinds(GROUP_EPOCH, TARGET_EPOCH, MEMBER, TARGET_ASSIGNMENT, CURRENT_ASSIGNMENT)
 
 
 def advance(state: ShareGroupState, before: Member, subscription: Subscription, *, image: Image, seen: Seen) -> Advance:

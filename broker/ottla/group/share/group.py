@@ -22,13 +22,8 @@ from ottla.group.heartbeats.targets import Computed, Standing
 from ottla.group.share.advance import KINDS as RECORD_KINDS
 from ottla.group.share.advance import compute, removal
 from ottla.group.share.records import (
-    CURRENT_ASSIGNMENT,
-    GROUP_EPOCH,
     KINDS,
-    MEMBER,
     STATES,
-    TARGET_ASSIGNMENT,
-    TARGET_EPOCH,
     StatePartitions,
     decode,
     encode,
@@ -83,14 +78,8 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
     def is_subscribed(self, topic: str) -> bool:
         return topic in self.log.subscribed
 
-    def tombstones(self) -> Sequence[Record]:
-        members, key = self.log.members, (self.group_id,)
-        gone = [Entry(CURRENT_ASSIGNMENT, (*key, each), None) for each in members]
-        gone += [Entry(TARGET_ASSIGNMENT, (*key, each), None) for each in self.log.targets]
-        gone.append(Entry(TARGET_EPOCH, key, None))
-        gone += [Entry(MEMBER, (*key, each), None) for each in members]
-        gone += [Entry(STATES, key, None), Entry(GROUP_EPOCH, key, None)]
-        return [encode(entry) for entry in gone]
+    def own_tombstones(self) -> list[Entry]:
+        return [Entry(STATES, (self.group_id,), None)]
 
     # -- members
 
@@ -101,10 +90,6 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
 
     def encoded(self, entry: Entry) -> Record:
         return encode(entry)
-
-    def in_force(self, entry: Entry, now: float) -> None:
-        if entry.kind == MEMBER:
-            self.member_came_or_went(entry, now)
 
     def to_examine(self) -> Seen:
         return Seen(self.rules.image(), self.log.states)
@@ -149,4 +134,4 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
 @record_type(*sorted(KINDS))
 def replay_share_record(state: Any, key: memoryview, value: memoryview | None) -> None:
     entry = decode(bytes(key), None if value is None else bytes(value))
-    replay_entry(state, entry, ShareGroup, state.new_share_group, group_epoch=GROUP_EPOCH)
+    replay_entry(state, entry, ShareGroup, state.new_share_group)

@@ -9,6 +9,7 @@ from ottla.group.consumer.member import Position, Subscription
 from ottla.group.heartbeats.entries import (
     Format,
     Formats,
+    array,
     by_topic,
     epoch_format,
     field,
@@ -129,7 +130,7 @@ _MEMBER = struct(
     field("rack_id", "string", nullable=True),
     field("client_id", "string"),
     field("client_host", "string"),
-    field("subscribed_topic_names", "string", is_array=True),
+    array("subscribed_topic_names", "string"),
 )
 _CURRENT = struct(
     "ShareGroupCurrentMemberAssignmentValue",
@@ -143,13 +144,13 @@ _TOPIC_PARTITIONS = struct(
     "TopicPartitionsInfo",
     field("topic_id", "uuid"),
     field("topic_name", "string"),
-    field("partitions", "int32", is_array=True, default=()),
+    array("partitions", "int32"),
 )
 _STATES = struct(
     "ShareGroupStatePartitionMetadataValue",
-    topics("initializing_topics", _TOPIC_PARTITIONS),
-    topics("initialized_topics", _TOPIC_PARTITIONS),
-    topics("deleting_topics", _TOPIC),
+    array("initializing_topics", _TOPIC_PARTITIONS),
+    array("initialized_topics", _TOPIC_PARTITIONS),
+    array("deleting_topics", _TOPIC),
 )
 
 _FORMATS = Formats(
