@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from ottla.api.binding import Handle
 from ottla.api.call import Call
+from ottla.api.client import Client
 from ottla.api.registry import load_all
 from ottla.config import configure
 from ottla.errors import Refusal
@@ -202,7 +203,7 @@ class Life:
     def handler(self, key: int, version: int) -> tuple[Handle, Call]:
         """The broker's own, and a call for it. While its listeners are open."""
         assert self.shared is not None
-        call = Call(self.shared.long_work, load_all()[key], version, 1, "sim", "PLAINTEXT", "here")
+        call = Call(self.shared.long_work, load_all()[key], version, 1, "sim", Client("PLAINTEXT", "here"))
         return self.shared.handlers[key], call
 
     @property

@@ -6,6 +6,7 @@ from typing import Any
 from kio.index import load_response_schema
 from kio.serial import entity_reader
 from ottla.api.call import Answer, Call
+from ottla.api.client import Client
 from ottla.api.pacing import LongWork, Pace
 from ottla.api.registry import load_all
 from support.answers import settled
@@ -26,7 +27,7 @@ class Plenty:
 
 def call_of(key: int, version: int, on_close: dict[object, Callable[[], None]] | None = None) -> Call:
     work = LongWork(Pace(), Plenty(), 1 << 30)
-    return Call(work, load_all()[key], version, 1, "test", "PLAINTEXT", "localhost", on_close)
+    return Call(work, load_all()[key], version, 1, "test", Client("PLAINTEXT", "localhost"), on_close)
 
 
 async def handle(message: Any, call: Call, **parts: Any) -> Any:

@@ -14,6 +14,7 @@ from ottla.net.connection import Connection
 from ottla.net.large_requests import LargeRequests
 from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.net.shared import Shared
+from ottla.security.core.access import OpenAuthorizer
 from ottla.system import RealClock, RealThreads
 
 __all__ = ["shared", "talking"]
@@ -33,6 +34,7 @@ def shared(handlers: Mapping[int, Handle] | None = None) -> Shared:
         clock=RealClock(),
         threads=threads,
         allowances=unlimited,
+        authorizer=OpenAuthorizer(),
         admission=let_in,
         requests=RequestMemory(1 << 20),
         answers=answers,

@@ -10,8 +10,8 @@ from ottla.metadata.decisions.client_quotas import IP
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
 from ottla.ports import Clock
-from ottla.security.quota_limits import client_limit, connection_limit
-from ottla.security.rates import SampledRate, TokenBucket
+from ottla.security.core.quota_limits import client_limit, connection_limit
+from ottla.security.core.rates import SampledRate, TokenBucket
 
 __all__ = ["Allowance", "Allowances", "Meter"]
 

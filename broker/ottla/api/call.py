@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.api.allowances import Allowance
+from ottla.api.client import Client
 from ottla.api.pacing import LongWork, Turn
 from ottla.errors import KafkaError
 from ottla.ports import Part
@@ -73,14 +74,13 @@ class Call:
     __slots__ = (
         "allowance",
         "api",
+        "client",
         "client_id",
         "correlation_id",
         "counted_bytes",
-        "host",
         "is_large",
         "is_under_way",
         "kept_bytes",
-        "listener",
         "long_work",
         "made_bytes",
         "on_close",
@@ -101,8 +101,7 @@ class Call:
         version: int,
         correlation_id: int,
         client_id: str | None,
-        listener: str,
-        host: str,
+        client: Client,
         on_close: dict[object, Callable[[], None]] | None = None,
     ) -> None:
         self.long_work = long_work
@@ -110,8 +109,7 @@ class Call:
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
-        self.listener = listener
-        self.host = host
+        self.client = client
         self.on_close = on_close
         """Called when the client's connection ends; None where there is no connection."""
         self.allowance: Allowance | None = None

@@ -106,7 +106,7 @@ def _counted(line: bytes, call: Call) -> bytes:
 
 
 def _reply(topics: list[bytes], image: Image, call: Call, view: ClusterView) -> Answer:
-    head = MetadataHead(brokers_on(image, call.listener), view.cluster_id, view.controller_id)
+    head = MetadataHead(brokers_on(image, call.client.listener), view.cluster_id, view.controller_id)
     throttle_ms = call.settle() if call.allowance is not None else 0
     return call.frame(response(call.version, head, topics, throttle_ms=throttle_ms))
 
@@ -129,7 +129,7 @@ def _found(topic: Topic, image: Image, call: Call, view: ClusterView) -> bytes:
         name=topic.name,
         topic_id=topic.id.bytes,
         internal=topic.name in INTERNAL_TOPICS,
-        partitions=view.partitions.encoded(image, topic, call.version, call.listener),
+        partitions=view.partitions.encoded(image, topic, call.version, call.client.listener),
     )
 
 

@@ -40,7 +40,7 @@ async def find_coordinator(
     known: dict[int, Coordinator[Any]] = {GROUP: groups, TRANSACTION: transactions}
     if call.version >= SHARES_SINCE_VERSION and feed.image.features.get(SHARE_VERSION, 0) >= 1:
         known[SHARE] = share_states
-    ask = partial(_coordinator, request.key_type, known.get(request.key_type), feed, call.listener)
+    ask = partial(_coordinator, request.key_type, known.get(request.key_type), feed, call.client.listener)
     if call.version < 4:
         found = await ask(request.key)
         return call.reply(**{**found, "error_message": found["error_message"] or NO_ERROR})

@@ -29,7 +29,7 @@ def _request(request: JoinGroupRequest, call: Call) -> Join:
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         client_id=call.client_id or "",
-        client_host=f"/{call.host}",
+        client_host=f"/{call.client.host}",
         session_timeout_ms=request.session_timeout,
         rebalance_timeout_ms=rebalance_ms,
         protocol_type=request.protocol_type,

@@ -19,7 +19,7 @@ def describe_cluster(request: DescribeClusterRequest, call: Call, feed: Metadata
             endpoint_type=BROKERS,
         )
     image = feed.image
-    listed = brokers_on(image, call.listener, fenced=request.include_fenced_brokers)
+    listed = brokers_on(image, call.client.listener, fenced=request.include_fenced_brokers)
     return call.reply(
         error_code=Code.none,
         error_message=None,

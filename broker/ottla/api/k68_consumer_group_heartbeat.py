@@ -55,5 +55,5 @@ def _request(request: ConsumerGroupHeartbeatRequest, call: Call) -> Heartbeat:
         assignor=request.server_assignor,
         owned=None if request.topic_partitions is None else partitions_of(request.topic_partitions),
         client_id=call.client_id or "",
-        client_host=f"/{call.host}",
+        client_host=f"/{call.client.host}",
     )

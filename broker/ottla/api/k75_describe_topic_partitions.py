@@ -23,7 +23,7 @@ def describe_topic_partitions(
     image = feed.image
     names, first = _names(request, image), request.cursor.partition_index if request.cursor else 0
     left = min(request.response_partition_limit, config["max.request.partition.size.limit"])
-    live = frozenset(broker.id for broker in brokers_on(image, call.listener))
+    live = frozenset(broker.id for broker in brokers_on(image, call.client.listener))
     topics = []
     for name in names:
         start = first if request.cursor and name == request.cursor.topic_name else 0

@@ -37,5 +37,5 @@ def _request(request: ShareGroupHeartbeatRequest, call: Call) -> ShareHeartbeat:
         rack_id=request.rack_id,
         topics=None if request.subscribed_topic_names is None else frozenset(request.subscribed_topic_names),
         client_id=call.client_id or "",
-        client_host=f"/{call.host}",
+        client_host=f"/{call.client.host}",
     )

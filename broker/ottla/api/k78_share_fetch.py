@@ -123,7 +123,7 @@ def _answer(
     return call.reply(
         acquisition_lock_timeout=lock_ms,
         responses=by_topic(parts),
-        node_endpoints=placement.endpoints(parts.values(), call.listener),
+        node_endpoints=placement.endpoints(parts.values(), call.client.listener),
     )
 
 

@@ -39,7 +39,9 @@ async def _answer(
     if is_last:
         shares.close_session(session)
     parts = {wanted: _part(wanted, outcome, placement) for wanted, outcome in outcomes.items()}
-    return call.reply(responses=by_topic(parts), node_endpoints=placement.endpoints(parts.values(), call.listener))
+    return call.reply(
+        responses=by_topic(parts), node_endpoints=placement.endpoints(parts.values(), call.client.listener)
+    )
 
 
 def _part(wanted: Wanted, outcome: Outcome, placement: SharePlacement) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class Uncommitted(Deferred):
         outcome.message = error.message
         outcome.record_errors = getattr(error, "record_errors", ())
         if error.code in LOGGED:
-            client = f"{self.call.host} ({self.call.client_id})"
+            client = f"{self.call.client.host} ({self.call.client_id})"
             place = f"{name if isinstance(name, str) else name.hex()}-{outcome.index}"
             refused.warning("a batch for %s from %s is refused: %s", place, client, error)
         if error.code == Code.not_leader_or_follower:

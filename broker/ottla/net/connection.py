@@ -9,6 +9,7 @@ import asyncio
 import logging
 from typing import cast
 
+from ottla.api.client import Client
 from ottla.net.answers import Answers
 from ottla.net.handling import Handling
 from ottla.net.intake import Intake
@@ -63,8 +64,7 @@ class Connection(asyncio.BufferedProtocol):
             shared,
             self._transport,
             self,
-            listener=self._listener,
-            host=self._host,
+            client=Client(self._listener, self._host, authorizer=shared.authorizer),
             intake=self._intake,
             answers=self._answers,
         )

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, cast
 
 from ottla.api.call import Answer, Call, Deferred
+from ottla.api.client import Client
 from ottla.api.measuring import measured
 from ottla.api.registry import APIS, Api, Result
 from ottla.errors import Code, KafkaError
@@ -28,11 +29,10 @@ log = logging.getLogger("ottla.net")
 log.addFilter(LineLimit())
 
 API_VERSIONS = 18
-USER = "ANONYMOUS"
 UNREADABLE = (Malformed, IndexError, struct.error, UnicodeDecodeError)
 
 
-class Client(Protocol):
+class Receiver(Protocol):
     """The connection on which the requests come."""
 
     @property
@@ -47,25 +47,23 @@ class Client(Protocol):
 
 
 class Handling:
-    __slots__ = ("_answers", "_client", "_host", "_intake", "_listener", "_on_close", "_shared", "_transport",
+    __slots__ = ("_answers", "_client", "_connection", "_intake", "_on_close", "_shared", "_transport",
                  "_under_way")  # fmt: skip
 
     def __init__(
         self,
         shared: Shared,
         transport: asyncio.Transport,
-        client: Client,
+        connection: Receiver,
         *,
-        listener: str,
-        host: str,
+        client: Client,
         intake: Intake,
         answers: Answers,
     ) -> None:
         self._shared = shared
         self._transport = transport
+        self._connection = connection
         self._client = client
-        self._listener = listener
-        self._host = host
         self._intake = intake
         self._answers = answers
         self._under_way: set[asyncio.Future[Any] | Deferred] = set()
@@ -74,7 +72,7 @@ class Handling:
     def close(self) -> None:
         """The connection is lost: nobody waits for answers. It refers to this object, and must not be referred to from
         here any longer: a cycle would leave both to the collector."""
-        del self._client
+        del self._connection
         for each in self._under_way:
             each.cancel()
         self._under_way.clear()
@@ -137,12 +135,10 @@ class Handling:
         if api.flexible(version):
             position = skip_tags(frame, position)
         shared = self._shared
-        call = Call(
-            shared.long_work, api, version, correlation_id, client_id, self._listener, self._host, self._on_close
-        )
+        call = Call(shared.long_work, api, version, correlation_id, client_id, self._client, self._on_close)
         shared.handled[api.key] += 1
         if shared.allowances.any_for_clients:
-            call.allowance = shared.allowances.of(USER, client_id or "")
+            call.allowance = shared.allowances.of(self._client.principal.name, client_id or "")
             call.request_bytes = len(frame)
         return call, position
 
@@ -153,7 +149,7 @@ class Handling:
     def _decline(self, api: Api | None, frame: memoryview) -> Answer:
         _, version, correlation_id, client_size = REQUEST_HEADER.unpack_from(frame, 0)
         if api is not None and api.key == API_VERSIONS:
-            call = Call(self._shared.long_work, api, 0, correlation_id, None, self._listener, self._host)
+            call = Call(self._shared.long_work, api, 0, correlation_id, None, self._client)
             return cast(Answer, self._shared.handlers[api.key](None, call))
         raise Malformed(not_served(api, version, frame, client_size))
 
@@ -172,9 +168,9 @@ class Handling:
         if self._transport.is_closing():
             return
         if error is not None:
-            self._client.close(f"its request cannot be read: {error!r}")
+            self._connection.close(f"its request cannot be read: {error!r}")
         else:
-            self._client.resume()
+            self._connection.resume()
 
     def _begin_large(self, call: Call, frame: bytes, position: int) -> None:
         slot = self._answers.expect()
@@ -211,8 +207,8 @@ class Handling:
         else:
             self._deliver(slot, call, result if error is None else self._failed(call, error))
             self._answers.flush()
-        if self._client.may_go_on:
-            self._client.resume()
+        if self._connection.may_go_on:
+            self._connection.resume()
 
     def _defer(self, slot: Slot, call: Call, deferred: Deferred) -> None:
         self._under_way.add(deferred)
@@ -232,8 +228,8 @@ class Handling:
         self._intake.give_back(call.kept_bytes)
         self._deliver(slot, call, answer)
         self._answers.flush()
-        if self._client.may_go_on:
-            asyncio.get_running_loop().call_soon(self._client.resume)
+        if self._connection.may_go_on:
+            asyncio.get_running_loop().call_soon(self._connection.resume)
 
     # done
 
@@ -241,21 +237,21 @@ class Handling:
         """Every answer comes by here, and throttles its connection if the client is over a quota."""
         self._answers.fill(slot, answer)
         if call.throttle_ms:
-            self._client.pause(call.throttle_ms)
+            self._connection.pause(call.throttle_ms)
 
     def _failed(self, call: Call, error: BaseException) -> Answer:
         if call.is_large and isinstance(error, UNREADABLE):
-            self._client.close(f"bad request: {error} in {call.api.name} v{call.version}")
+            self._connection.close(f"bad request: {error} in {call.api.name} v{call.version}")
             return None
         if isinstance(error, Malformed):
-            self._client.close(str(error))
+            self._connection.close(str(error))
             return None
         if isinstance(error, TooMany):
             error = KafkaError(Code.invalid_request, f"The request has {error}; split it")
         if not isinstance(error, KafkaError):
-            log.error("%s v%d from %s failed", call.api.name, call.version, self._host, exc_info=error)
+            log.error("%s v%d from %s failed", call.api.name, call.version, self._client.host, exc_info=error)
             error = KafkaError(Code.unknown_server_error, "see the broker's log")
         answer = call.failure(error)
         if answer is None:
-            self._client.close(f"{call.api.name} failed and its answer has no place to say so: {error}")
+            self._connection.close(f"{call.api.name} failed and its answer has no place to say so: {error}")
         return answer

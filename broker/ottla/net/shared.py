@@ -11,6 +11,7 @@ from ottla.net.large_requests import LargeRequests
 from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.net.turns import Turns
 from ottla.ports import Clock
+from ottla.security.core.access import Authorizer
 from ottla.system import Threads
 from ottla.wire.frames import ReceiveBuffers
 
@@ -27,6 +28,7 @@ class Shared:
     clock: Clock
     threads: Threads
     allowances: Allowances
+    authorizer: Authorizer
     admission: Admission
     requests: RequestMemory
     answers: AnswerMemory

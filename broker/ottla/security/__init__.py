@@ -1,1 +1,1 @@
-"""Who may do what, and how much of it: pure decisions."""
+"""Who somebody is, what they may do, and how much of it. `core` decides; files, sockets and libraries are beside it."""

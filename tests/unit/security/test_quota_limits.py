@@ -1,7 +1,7 @@
 """Which quota holds: Kafka's eight levels, one by one taken away."""
 
 from ottla.metadata.model.state import QuotaEntity
-from ottla.security.quota_limits import Limit, client_limit, connection_limit
+from ottla.security.core.quota_limits import Limit, client_limit, connection_limit
 
 KEY = "producer_byte_rate"
 BY_PRECEDENCE: list[tuple[QuotaEntity, tuple[str, str]]] = [

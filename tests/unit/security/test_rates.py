@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ottla.security.rates import SampledRate, TokenBucket
+from ottla.security.core.rates import SampledRate, TokenBucket
 
 
 def make_rate() -> SampledRate:

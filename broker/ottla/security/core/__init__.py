@@ -1,0 +1,1 @@
+"""Pure: no clock, disk, network or chance. Secrets, times and random bytes come with the call."""
