@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ottla.metadata.decisions import (
+    acls,
     brokers,
     client_quotas,
     configs,
@@ -32,6 +33,8 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
     ask.AlterConfigs: configs.replace,
     ask.IncrementalAlterConfigs: configs.change,
     ask.AlterClientQuotas: client_quotas.alter,
+    ask.CreateAcls: acls.create,
+    ask.DeleteAcls: acls.delete,
     ask.UpdateFeatures: features.update,
     ask.AllocateProducerIds: brokers.allocate_producer_ids,
     ask.RegisterBroker: brokers.register,

@@ -9,12 +9,21 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record, config_record, feature_record
 from ottla.metadata.model.state import ResourceType
 
-__all__ = ["METADATA_VERSION", "SUPPORTED_FEATURES", "eligible_safety_records", "initial_feature_records", "update"]
+__all__ = [
+    "METADATA_VERSION",
+    "SUPPORTED_FEATURES",
+    "eligible_safety_records",
+    "initial_feature_records",
+    "require_security",
+    "update",
+]
 
 METADATA_VERSION = "metadata.version"
 TRANSACTION_VERSION = "transaction.version"
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
+# Ottla's own: who supports level 1 knows the metadata records of ACLs, users and delegation tokens.
+SECURITY_VERSION = "ottla.security.version"
 # Kafka 4.1's levels: 3.3-IV3 (7) to 4.1-IV1 (27).
 SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 27),
@@ -22,6 +31,7 @@ SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
     GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
     SHARE_VERSION: (0, 1),  # a preview in Kafka 4.1: off until `kafka-features upgrade --feature share.version=1`
+    SECURITY_VERSION: (0, 1),
 }
 _INITIAL_LEVELS = {METADATA_VERSION: 27, ELIGIBLE_LEADER_REPLICAS: 1, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
 # Levels of metadata.version that changed the records: Kafka refuses to go below one.
@@ -50,6 +60,16 @@ def eligible_safety_records(image: Image, context: Context) -> list[Record]:
 
 def _broker_setting(name: str, value: str | None) -> Record:
     return config_record(resource_type=ResourceType.BROKER, resource_name=name, key=MIN_INSYNC_REPLICAS, value=value)
+
+
+def require_security(image: Image) -> None:
+    """Records of ACLs, users and tokens stop a node that does not know them: KafkaError while one is in the fleet."""
+    for broker in image.brokers.values():
+        if broker.features.get(SECURITY_VERSION, (0, 0))[1] < 1:
+            raise KafkaError(
+                Code.unsupported_version,
+                f"Broker {broker.id} is of a version that knows no users, ACLs and tokens: upgrade all nodes first",
+            )
 
 
 def update(image: Image, command: UpdateFeatures, context: Context) -> Decision[list[str]]:

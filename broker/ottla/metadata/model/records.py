@@ -6,11 +6,15 @@
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
+from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.state import Broker, PartitionState, QuotaEntity
 from ottla.pb import metadata_pb2 as pb
 
 __all__ = [
     "Record",
+    "acl_record",
     "broker_change_record",
     "broker_record",
     "client_quota_record",
@@ -21,6 +25,7 @@ __all__ = [
     "partition_change_record",
     "partition_record",
     "producer_ids_record",
+    "remove_acl_record",
     "remove_topic_record",
     "topic_record",
     "unregister_broker_record",
@@ -131,6 +136,14 @@ def broker_change_record(
 def client_quota_record(entity: QuotaEntity, *, key: str, value: float | None) -> Record:
     named = [pb.QuotaEntity(type=kind, name=name) for kind, name in entity]
     return Record(client_quota=pb.ClientQuotaRecord(entity=named, key=key, value=value))
+
+
+def acl_record(acl_id: uuid.UUID, binding: AclBinding) -> Record:
+    return Record(acl=pb.AclRecord(id=acl_id.bytes, **msgspec.structs.asdict(binding)))
+
+
+def remove_acl_record(acl_id: uuid.UUID) -> Record:
+    return Record(remove_acl=pb.RemoveAclRecord(id=acl_id.bytes))
 
 
 def feature_record(*, name: str, level: int) -> Record:
