@@ -124,7 +124,10 @@ def test_voters():
         ({"listeners": "9092"}, "expected NAME://host:port, such as PLAINTEXT://127.0.0.1:9092"),
         ({"listeners": "PLAINTEXT://a:99999"}, "a port is at most 65535"),
         ({"listeners": "SASL_SSL://a:1"}, "SASL_SSL://a:1 asks for SASL_SSL, which Ottla does not have yet"),
-        ({"authorizer_class_name": "kafka.Acl"}, "--set: authorizer.class.name=kafka.Acl: Ottla has no authorizer yet"),
+        (
+            {"authorizer_class_name": "kafka.Acl"},
+            "--set: authorizer.class.name=kafka.Acl: Ottla has no such authorizer",
+        ),
         (
             {"listeners": "SSL://a:1", "advertised_listeners": "PLAINTEXT://a:1"},
             "SSL://a:1 asks for SSL, which Ottla does not have yet",
