@@ -35,7 +35,7 @@ def test_all_are_bound() -> None:
     bound = bind(any_parts().by_name())
     assert bound.keys() == load_all().keys()
     assert cast(Any, bound[16]).__defaults__ == ("the groups",)
-    assert cast(Any, bound[25]).__defaults__ == ("the groups", "the transactions"), "in the order of its parameters"
+    assert cast(Any, bound[24]).__defaults__ == ("the transactions", "the feed"), "in the order of its parameters"
 
 
 def test_a_part_that_is_missing_is_named() -> None:
