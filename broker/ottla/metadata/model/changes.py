@@ -28,6 +28,7 @@ class Changes(msgspec.Struct, frozen=True):
     features: bool = False
     producer_ids: bool = False
     client_quotas: bool = False
+    scram_credentials: bool = False
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__struct_fields__)
@@ -46,6 +47,7 @@ def compare(old: Tables, new: Tables) -> Changes:
         features=old.features != new.features,
         producer_ids=old.next_producer_id != new.next_producer_id,
         client_quotas=old.client_quotas != new.client_quotas,
+        scram_credentials=old.scram_credentials != new.scram_credentials,
     )
 
 
