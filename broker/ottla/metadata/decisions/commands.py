@@ -10,12 +10,14 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ottla.errors import Code
+from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.credentials import ScramKeys, ScramOwner
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import ConfigResource, Listener, PartitionState, QuotaEntity
 from ottla.ports import Random
 
 __all__ = [
+    "AclFilter",
     "AllocateProducerIds",
     "AlterClientQuotas",
     "AlterConfigs",
@@ -24,10 +26,12 @@ __all__ = [
     "AlterScramCredentials",
     "Command",
     "Context",
+    "CreateAcls",
     "CreatePartitions",
     "CreateTopics",
     "CreatedTopic",
     "Decision",
+    "DeleteAcls",
     "DeleteTopics",
     "ElectLeaders",
     "ElectionType",
@@ -63,6 +67,7 @@ PartitionRef = tuple[str, int]
 class Limits(msgspec.Struct, frozen=True):
     partitions_per_request_max: int = 10_000
     partitions_in_fleet_max: int = 1_000_000
+    acls_in_fleet_max: int = 100_000
 
 
 def _accept_setting(resource_type: int, name: str, value: str) -> str | None:
@@ -232,6 +237,29 @@ class AlterScramCredentials(Command[list[Outcome[str]]], frozen=True):
 
     deletions: Sequence[ScramOwner] = ()
     upsertions: Sequence[ScramUpsertion] = ()
+
+
+# -- access control lists
+
+
+class AclFilter(msgspec.Struct, frozen=True):
+    """Kafka's numbers; None and 1 (ANY) leave open."""
+
+    resource_type: int
+    pattern_type: int
+    resource_name: str | None
+    principal: str | None
+    host: str | None
+    operation: int
+    permission: int
+
+
+class CreateAcls(Command[list[Outcome[None]]], frozen=True):
+    bindings: Sequence[AclBinding]
+
+
+class DeleteAcls(Command[list[Outcome[list[AclBinding]]]], frozen=True):
+    filters: Sequence[AclFilter]
 
 
 # -- features and ids
