@@ -559,6 +559,32 @@ class AlterClientQuotasRequest:
     validate_only: bool
 
 
+class DescribeUserScramCredentialsUserName:
+    name: str
+
+
+class DescribeUserScramCredentialsRequest:
+    users: Sequence[DescribeUserScramCredentialsUserName] | None
+
+
+class AlterUserScramCredentialsScramCredentialDeletion:
+    name: str
+    mechanism: int
+
+
+class AlterUserScramCredentialsScramCredentialUpsertion:
+    name: str
+    mechanism: int
+    iterations: int
+    salt: bytes
+    salted_password: bytes
+
+
+class AlterUserScramCredentialsRequest:
+    deletions: Sequence[AlterUserScramCredentialsScramCredentialDeletion]
+    upsertions: Sequence[AlterUserScramCredentialsScramCredentialUpsertion]
+
+
 class DescribeQuorumPartitionData:
     partition_index: int
 

@@ -130,7 +130,7 @@ def test_nothing_is_written_while_a_broker_would_not_know_it() -> None:
     fleet = Fleet()
     old = {name: levels for name, levels in SUPPORTED_FEATURES.items() if not name.startswith("ottla.")}
     fleet.join(7, features=old)
-    with pytest.raises(KafkaError, match=r"Broker 7 .*upgrade all nodes first") as refused:
+    with pytest.raises(KafkaError, match=r"Broker 7 .*Upgrade it first") as refused:
         create(fleet, ORDERS)
     assert refused.value.code is Code.unsupported_version
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import AclFilter, Context, CreateAcls, Decision, DeleteAcls, Outcome
-from ottla.metadata.decisions.features import require_security
+from ottla.metadata.decisions.features import security_records
 from ottla.metadata.model.acls import AclBinding, PatternType, Permission
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record, acl_record, remove_acl_record
@@ -36,10 +36,11 @@ def create(image: Image, command: CreateAcls, context: Context) -> Decision[list
         outcomes.append(Outcome(None))
         if (acl_id := binding.id) not in image.acls:
             made[acl_id] = binding
-    if made:
-        require_security(image)
-        _check_room(len(image.acls) + len(made), len(made), context)
-    return Decision(outcomes, [acl_record(acl_id, binding) for acl_id, binding in made.items()])
+    if not made:
+        return Decision(outcomes)
+    _check_room(len(image.acls) + len(made), len(made), context)
+    first = security_records(image, context)
+    return Decision(outcomes, [*first, *(acl_record(acl_id, binding) for acl_id, binding in made.items())])
 
 
 def _check_room(in_fleet: int, new: int, context: Context) -> None:

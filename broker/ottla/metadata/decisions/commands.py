@@ -11,6 +11,7 @@ import msgspec
 
 from ottla.errors import Code
 from ottla.metadata.model.acls import AclBinding
+from ottla.metadata.model.credentials import ScramKeys, ScramOwner
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import ConfigResource, Listener, PartitionState, QuotaEntity
 from ottla.ports import Random
@@ -22,6 +23,7 @@ __all__ = [
     "AlterConfigs",
     "AlterPartition",
     "AlterReassignments",
+    "AlterScramCredentials",
     "Command",
     "Context",
     "CreateAcls",
@@ -47,6 +49,7 @@ __all__ = [
     "Reassignment",
     "RegisterBroker",
     "ReplicasLost",
+    "ScramUpsertion",
     "SettingChange",
     "SettingOperation",
     "TopicRef",
@@ -95,6 +98,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     min_insync_replicas: int = 1
     unclean_elections: bool = False
     topics_may_be_deleted: bool = True
+    # What `ottla format` left for a metadata log that is empty.
+    bootstrap: Sequence[Record] = ()
 
 
 class Outcome(msgspec.Struct, Generic[Value], frozen=True):
@@ -212,6 +217,26 @@ class QuotaChange(msgspec.Struct, frozen=True):
 class AlterClientQuotas(Command[list[Outcome[QuotaEntity]]], frozen=True):
     changes: Sequence[QuotaChange]
     validate_only: bool = False
+
+
+# -- credentials
+
+
+class ScramUpsertion(msgspec.Struct, frozen=True):
+    """`keys` are empty where they could not be made: the mechanism is unknown, or it was no salted password."""
+
+    user: str
+    mechanism: int
+    salt: bytes
+    iterations: int
+    keys: ScramKeys
+
+
+class AlterScramCredentials(Command[list[Outcome[str]]], frozen=True):
+    """Answered per user: one who is named twice changes not at all."""
+
+    deletions: Sequence[ScramOwner] = ()
+    upsertions: Sequence[ScramUpsertion] = ()
 
 
 # -- access control lists

@@ -17,6 +17,7 @@ from ottla.metadata.decisions import (
     partitions,
     reassignments,
     topics,
+    users,
 )
 from ottla.metadata.decisions import commands as ask
 from ottla.metadata.decisions.commands import Command, Context, Decision
@@ -33,6 +34,7 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
     ask.AlterConfigs: configs.replace,
     ask.IncrementalAlterConfigs: configs.change,
     ask.AlterClientQuotas: client_quotas.alter,
+    ask.AlterScramCredentials: users.alter,
     ask.CreateAcls: acls.create,
     ask.DeleteAcls: acls.delete,
     ask.UpdateFeatures: features.update,

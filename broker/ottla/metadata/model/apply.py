@@ -12,6 +12,7 @@ import msgspec
 
 from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.credentials import PreviousKeys, ScramCredential, ScramKeys
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import Broker, ConfigResource, Listener, PartitionState, ResourceType, Topic
 from ottla.metadata.model.tables import Tables
@@ -70,6 +71,7 @@ class ImageBuilder:
             brokers=self._brokers,
             features="features" in self._drafts,
             client_quotas="client_quotas" in self._drafts,
+            scram_credentials="scram_credentials" in self._drafts,
             producer_ids="next_producer_id" in self._scalars,
             acls_added=self._acls_added,
             acls_removed=self._acls_removed,
@@ -223,6 +225,23 @@ class ImageBuilder:
     def producer_ids(self, record: pb.ProducerIdsRecord) -> None:
         self._scalars["next_producer_id"] = record.next
 
+    # -- credentials
+
+    def scram_credential(self, record: pb.ScramCredentialRecord) -> None:
+        previous = record.previous if record.HasField("previous") else None
+        self._draft("scram_credentials")[record.user, record.mechanism] = ScramCredential(
+            salt=record.salt,
+            iterations=record.iterations,
+            keys=ScramKeys(record.stored_key, record.server_key),
+            previous=PreviousKeys(ScramKeys(previous.stored_key, previous.server_key), previous.until_ms)
+            if previous is not None
+            else None,
+        )
+
+    def remove_scram_credential(self, record: pb.RemoveScramCredentialRecord) -> None:
+        if self._draft("scram_credentials").pop((record.user, record.mechanism), None) is None:
+            raise MetadataError(f"entry {self._version} removes a credential of {record.user!r}, who has none")
+
     def no_op(self, record: pb.NoOpRecord) -> None:
         pass
 
@@ -292,6 +311,8 @@ _APPLY: dict[str, Callable[[ImageBuilder, Any], None]] = {
     "producer_ids": ImageBuilder.producer_ids,
     "no_op": ImageBuilder.no_op,
     "client_quota": ImageBuilder.client_quota,
+    "scram_credential": ImageBuilder.scram_credential,
+    "remove_scram_credential": ImageBuilder.remove_scram_credential,
     "acl": ImageBuilder.acl,
     "remove_acl": ImageBuilder.remove_acl,
 }

@@ -7,6 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from ottla.metadata.model.acls import AclBinding
+from ottla.metadata.model.credentials import ScramCredential, ScramOwner
 from ottla.metadata.model.state import Broker, ConfigResource, PartitionState, QuotaEntity, Topic
 
 __all__ = ["Tables"]
@@ -25,6 +26,7 @@ class Tables(msgspec.Struct, frozen=True):
     brokers: Mapping[int, Broker] = {}
     configs: Mapping[ConfigResource, Mapping[str, str]] = {}
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
+    scram_credentials: Mapping[ScramOwner, ScramCredential] = {}
     acls: Mapping[uuid.UUID, AclBinding] = {}
     features: Mapping[str, int] = {}
     features_epoch: int = -1
