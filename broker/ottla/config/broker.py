@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ottla.config.addresses import addresses
-from ottla.config.authorizers import refuse_authorizer
+from ottla.config.authorizers import check_authorizer, warn_of_authorizer
 from ottla.config.check import broker_setting_of, check_broker_setting
 from ottla.config.endpoints import Endpoint, Voter
 from ottla.config.listeners import refuse_false_security, unused_security
@@ -85,14 +85,14 @@ def configure(given: Mapping[str, str], sources: Mapping[str, str], *, hostname:
             _refuse_if(check_broker_setting(name, text, dynamic=False), name, text, origins[name])
             values[name] = parse(setting, text)
     _fit_together(values)
-    refuse_authorizer(values, origins)
+    check_authorizer(values, origins)
     places = addresses(texts, origins, values, hostname=hostname)
     refuse_false_security(places.listeners, places.controller_listeners, values)
     return BrokerConfig(
         explicit=MappingProxyType(texts),
         sources=MappingProxyType(origins),
         values=MappingProxyType(values),
-        warnings=(*warnings, *unused_security(places.listeners, origins)),
+        warnings=(*warnings, *unused_security(places.listeners, origins), *warn_of_authorizer(values, origins)),
         log_dirs=_log_dirs(values),
         listeners=places.listeners,
         advertised=places.advertised,

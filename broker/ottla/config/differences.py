@@ -28,6 +28,8 @@ ADDED = {
     "ottla.authentication.timeout.ms": "whoever does not get on with a login must not keep a connection",
     "ottla.sasl.plain.users.file": "users change without a restart",
     "ottla.open.files.max": "segment files are opened when they are needed",
+    "super.users": "Kafka has it too, in its authorizer",
+    "allow.everyone.if.no.acl.found": "Kafka has it too, in its authorizer",
     "leader.replication.throttled.rate": "Kafka has it too, outside its table",
     "follower.replication.throttled.rate": "Kafka has it too, outside its table",
     "replica.alter.log.dirs.io.max.bytes.per.second": "Kafka has it too, outside its table",

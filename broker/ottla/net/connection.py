@@ -86,7 +86,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _client(self) -> Client:
         """Known by its certificate, or to be known by its login."""
-        client = Client(self._listener, self._host, authorizer=self._shared.authorizer)
+        shared = self._shared
+        client = Client(self._listener, self._host, authorizer=shared.authorizer, trail=shared.trail)
         rules = self._security.login
         if rules is not None:
             client.authentication = self._authentication = Authentication(

@@ -81,7 +81,7 @@ class Listener:
     async def start(self, shared: Shared, security: ListenerSecurity = PLAIN_LISTENER) -> None:
         assert self._socket is not None
         self._handshakes = Handshakes(
-            self.endpoint.name, timeout_s=security.timeout_s, audit=shared.audit, now_s=shared.clock.monotonic
+            self.endpoint.name, timeout_s=security.timeout_s, audit=shared.trail, now_s=shared.clock.monotonic
         )
         self._accepting = asyncio.ensure_future(self._accept(self._socket, shared, security))
         idle_seconds = self._config["connections.max.idle.ms"] / 1000

@@ -34,7 +34,7 @@ class Shared:
     requests: RequestMemory
     answers: AnswerMemory
     large_requests: LargeRequests
-    audit: AuditTrail = field(default_factory=NoTrail)
+    trail: AuditTrail = field(default_factory=NoTrail)
     buffers: ReceiveBuffers = field(default_factory=ReceiveBuffers)
     turns: Turns = field(default_factory=Turns)
     handled: list[int] = field(default_factory=lambda: [0] * API_KEYS_MAX)
