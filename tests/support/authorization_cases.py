@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ottla.ids import uuid_text
 from ottla.metadata.model.acls import AclBinding, PatternType, Permission
 from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
 from ottla.wire.schema import Field, Struct, request_struct
@@ -176,8 +177,10 @@ CASES = [
           "protocols": [{"name": "range", "metadata": b""}]}),
     case("heartbeat", 12, 4, on((O.READ, G, "g12")), on((O.DESCRIBE, G, "g12")), {"group_id": "g12"}),
     case("leave-group", 13, 5, on((O.READ, G, "g13")), on((O.DELETE, G, "g13")),
-         {"group_id": "g13", "members": [{"member_id": "m"}]}),
-    case("sync-group", 14, 5, on((O.READ, G, "g14")), on((O.DESCRIBE, G, "g14")), {"group_id": "g14"}),
+         {"group_id": "g13", "members": [{"member_id": "m"}]},
+         "of a group that does not exist, Kafka answers by member"),
+    case("sync-group", 14, 5, on((O.READ, G, "g14")), on((O.DESCRIBE, G, "g14")),
+         {"group_id": "g14", "protocol_type": "consumer", "protocol_name": "range"}),
     case("describe-groups", 15, 6, on((O.DESCRIBE, G, "g15")), on((O.ALL, G, "others")),
          {"groups": ["g15"], "include_authorized_operations": True}),
     case("list-groups", 16, 5, on((O.DESCRIBE, G, "g8")), on((O.DESCRIBE_CONFIGS, G, "g8")), None,
@@ -300,15 +303,15 @@ CASES = [
     case("describe-shares", 77, 1, on((O.DESCRIBE, G, "g77")), on((O.DESCRIBE_CONFIGS, G, "g77")),
          {"group_ids": ["g77"], "include_authorized_operations": True}),
     case("share-fetch", 78, 1, on((O.READ, G, "g78"), (O.READ, T, "orders")), on((O.READ, G, "g78")),
-         lambda state, ids: {"group_id": "g78", "member_id": str(uuid.UUID(int=STATES.index(state) + 1)),
+         lambda state, ids: {"group_id": "g78", "member_id": uuid_text(uuid.UUID(int=STATES.index(state) + 1)),
                              "max_bytes": 100, "max_wait": 200, "max_records": 1, "topics": _share_part(ids)},
          "a group of nobody"),
     case("share-fetch-group", 78, 1, on((O.READ, G, "g78"), (O.READ, T, "orders")), on((O.READ, T, "orders")),
-         lambda state, ids: {"group_id": "g78", "member_id": str(uuid.UUID(int=STATES.index(state) + 11)),
+         lambda state, ids: {"group_id": "g78", "member_id": uuid_text(uuid.UUID(int=STATES.index(state) + 11)),
                              "max_bytes": 100, "max_wait": 200, "max_records": 1, "topics": _share_part(ids)},
          "a group of nobody"),
     case("share-acknowledge", 79, 1, on((O.READ, G, "g79"), (O.READ, T, "orders")), on((O.DESCRIBE, G, "g79")),
-         lambda state, ids: {"group_id": "g79", "member_id": str(uuid.UUID(int=99)), "share_session_epoch": 1,
+         lambda state, ids: {"group_id": "g79", "member_id": uuid_text(uuid.UUID(int=99)), "share_session_epoch": 1,
                              "topics": _share_part(ids)}),
     case("add-voter", 80, 0, on(ALTER_C), NOT_ALTER_C, {"cluster_id": "other", "voter_id": 7}, "fixed voters"),
     case("remove-voter", 81, 0, on(ALTER_C), NOT_ALTER_C, {"cluster_id": "other", "voter_id": 7}, "fixed voters"),
@@ -319,7 +322,8 @@ CASES = [
          on((O.DESCRIBE, T, "orders")),
          {"groups": [{"group_id": "g90", "topics": [{"topic_name": "orders", "partitions": [0]}]}]}),
     case("alter-share-offsets", 91, 0, on((O.READ, G, "g91"), (O.READ, T, "orders")), on((O.DESCRIBE, G, "g91")),
-         {"group_id": "g91", "topics": [{"topic_name": "orders", "partitions": [{"partition_index": 0}]}]}),
+         {"group_id": "g91", "topics": [{"topic_name": "orders", "partitions": [{"partition_index": 0}]}]},
+         "Kafka makes the group"),
     case("delete-share-offsets", 92, 0, on((O.DELETE, G, "g92"), (O.READ, T, "orders")), on((O.READ, G, "g92")),
          {"group_id": "g92", "topics": [{"topic_name": "orders"}]}),
 ]  # fmt: skip

@@ -31,7 +31,10 @@ async def alter_partition_reassignments(
         outcomes = await controller.submit(AlterReassignments(wanted, allow_replication_factor_change=allowed))
     except KafkaError as error:
         return call.reply(
-            allow_replication_factor_change=allowed, error_code=error.code, error_message=error.message, responses=_refused(request, error)
+            allow_replication_factor_change=allowed,
+            error_code=error.code,
+            error_message=error.message,
+            responses=_refused(request, error),
         )
     return call.reply(
         allow_replication_factor_change=allowed,
