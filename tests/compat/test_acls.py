@@ -111,8 +111,8 @@ SENTENCES = {
     "operation 99": (42, "Invalid operation UNKNOWN"),
     "empty name": (42, "Invalid empty resource name"),
     "another cluster": (42, "The only valid name for the CLUSTER resource is kafka-cluster"),
-    "good": (0, None),
-    "good again": (0, None),
+    "good": (0, ""),
+    "good again": (0, ""),
 }
 
 

@@ -39,10 +39,10 @@ def settings(sasl_port: int, plain_port: int, controller_port: int | None = None
     }
 
 
-def login(port: int, user: str) -> Connection:
+def login(port: int, user: str, password: str | None = None) -> Connection:
     connection = Connection(port)
     connection.ask(SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse)
-    token = f"\0{user}\0{user}".encode()
+    token = f"\0{user}\0{user if password is None else password}".encode()
     answer = connection.ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
     assert not int(answer.error_code.value), answer
     return connection

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ottla.api.authorizing import require
 from ottla.api.call import Call
+from ottla.api.change_trail import recorded
 from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
 
 __all__ = ["AUTHORIZATION", "FREE", "Free", "Parts", "Rule", "Whole", "guarded"]
@@ -132,6 +133,7 @@ def guarded(key: int, handle: Handle) -> Handle:
     rule = AUTHORIZATION.get(key)
     if rule is None:
         raise LookupError(f"API {key} is not in the table of authorization")
+    handle = recorded(key, handle)
     return _checking(rule.needs, handle) if isinstance(rule, Whole) else handle
 
 
