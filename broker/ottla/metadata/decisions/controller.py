@@ -34,6 +34,8 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
     ask.IncrementalAlterConfigs: configs.change,
     ask.AlterClientQuotas: client_quotas.alter,
     ask.AlterScramCredentials: users.alter,
+    ask.RotateScramCredentials: users.rotate,
+    ask.ExpireCredentials: users.expire,
     ask.UpdateFeatures: features.update,
     ask.AllocateProducerIds: brokers.allocate_producer_ids,
     ask.RegisterBroker: brokers.register,
