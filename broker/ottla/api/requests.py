@@ -364,6 +364,44 @@ class TxnOffsetCommitRequest:
     group_instance_id: str | None
 
 
+class DescribeAclsRequest:
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
+
+
+class CreateAclsAclCreation:
+    resource_type: int
+    resource_name: str
+    resource_pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+class CreateAclsRequest:
+    creations: Sequence[CreateAclsAclCreation]
+
+
+class DeleteAclsFilter:
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
+
+
+class DeleteAclsRequest:
+    filters: Sequence[DeleteAclsFilter]
+
+
 class DescribeConfigsResource:
     resource_type: int
     resource_name: str

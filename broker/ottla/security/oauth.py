@@ -15,8 +15,7 @@ from ottla.system import Threads
 
 __all__ = ["UNSECURED_HANDLER", "SignedTokens", "UnsecuredTokens", "oauth_mechanism"]
 
-PREFIX = "sasl.oauthbearer."
-URL = f"{PREFIX}jwks.endpoint.url"
+URL = "sasl.oauthbearer.jwks.endpoint.url"
 HANDLER = "sasl.server.callback.handler.class"
 UNSECURED_HANDLER = "OAuthBearerUnsecuredValidatorCallbackHandler"
 
@@ -67,16 +66,16 @@ def oauth_mechanism(
         url,
         clock=clock,
         threads=threads,
-        refresh_ms=setting(f"{PREFIX}jwks.endpoint.refresh.ms"),
-        backoff_ms=setting(f"{PREFIX}jwks.endpoint.retry.backoff.ms"),
-        backoff_ms_max=setting(f"{PREFIX}jwks.endpoint.retry.backoff.max.ms"),
+        refresh_ms=setting("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+        backoff_ms=setting("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
+        backoff_ms_max=setting("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
     )
     rules = ClaimRules(
-        subject_claim=setting(f"{PREFIX}sub.claim.name"),
-        scope_claim=setting(f"{PREFIX}scope.claim.name"),
-        issuer=setting(f"{PREFIX}expected.issuer"),
-        audiences=frozenset(setting(f"{PREFIX}expected.audience") or ()),
-        clock_skew_s=setting(f"{PREFIX}clock.skew.seconds"),
+        subject_claim=setting("sasl.oauthbearer.sub.claim.name"),
+        scope_claim=setting("sasl.oauthbearer.scope.claim.name"),
+        issuer=setting("sasl.oauthbearer.expected.issuer"),
+        audiences=frozenset(setting("sasl.oauthbearer.expected.audience") or ()),
+        clock_skew_s=setting("sasl.oauthbearer.clock.skew.seconds"),
     )
     return OAuthBearerMechanism(SignedTokens(keys, rules, clock).check)
 

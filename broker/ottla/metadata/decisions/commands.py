@@ -10,12 +10,14 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ottla.errors import Code
+from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.credentials import ScramKeys, ScramOwner
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import ConfigResource, Listener, PartitionState, QuotaEntity
 from ottla.ports import Random
 
 __all__ = [
+    "AclFilter",
     "AllocateProducerIds",
     "AlterClientQuotas",
     "AlterConfigs",
@@ -24,10 +26,12 @@ __all__ = [
     "AlterScramCredentials",
     "Command",
     "Context",
+    "CreateAcls",
     "CreatePartitions",
     "CreateTopics",
     "CreatedTopic",
     "Decision",
+    "DeleteAcls",
     "DeleteTopics",
     "ElectLeaders",
     "ElectionType",
@@ -65,6 +69,7 @@ PartitionRef = tuple[str, int]
 class Limits(msgspec.Struct, frozen=True):
     partitions_per_request_max: int = 10_000
     partitions_in_fleet_max: int = 1_000_000
+    acls_in_fleet_max: int = 100_000
 
 
 def _accept_setting(resource_type: int, name: str, value: str) -> str | None:
@@ -248,6 +253,29 @@ class RotateScramCredentials(Command[None], frozen=True):
 
 class ExpireCredentials(Command[None], frozen=True):
     """Keys of passwords that were kept during a rotation, and whose time is over, are forgotten."""
+
+
+# -- access control lists
+
+
+class AclFilter(msgspec.Struct, frozen=True):
+    """Kafka's numbers; None and 1 (ANY) leave open."""
+
+    resource_type: int
+    pattern_type: int
+    resource_name: str | None
+    principal: str | None
+    host: str | None
+    operation: int
+    permission: int
+
+
+class CreateAcls(Command[list[Outcome[None]]], frozen=True):
+    bindings: Sequence[AclBinding]
+
+
+class DeleteAcls(Command[list[Outcome[list[AclBinding]]]], frozen=True):
+    filters: Sequence[AclFilter]
 
 
 # -- features and ids

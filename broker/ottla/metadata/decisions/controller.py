@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ottla.metadata.decisions import (
+    acls,
     brokers,
     client_quotas,
     configs,
@@ -36,6 +37,8 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
     ask.AlterScramCredentials: users.alter,
     ask.RotateScramCredentials: users.rotate,
     ask.ExpireCredentials: users.expire,
+    ask.CreateAcls: acls.create,
+    ask.DeleteAcls: acls.delete,
     ask.UpdateFeatures: features.update,
     ask.AllocateProducerIds: brokers.allocate_producer_ids,
     ask.RegisterBroker: brokers.register,

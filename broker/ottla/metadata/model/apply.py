@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.credentials import PreviousKeys, ScramCredential, ScramKeys
 from ottla.metadata.model.records import Record
@@ -39,6 +40,8 @@ class ImageBuilder:
         self._partitions: dict[uuid.UUID, set[int]] = {}
         self._configs: set[ConfigResource] = set()
         self._brokers: set[int] = set()
+        self._acls_added: dict[uuid.UUID, AclBinding] = {}
+        self._acls_removed: dict[uuid.UUID, AclBinding] = {}
 
     def apply(self, records: Iterable[Record], *, version: int, epoch: int) -> None:
         self._version, self._epoch = version, epoch
@@ -70,6 +73,8 @@ class ImageBuilder:
             client_quotas="client_quotas" in self._drafts,
             scram_credentials="scram_credentials" in self._drafts,
             producer_ids="next_producer_id" in self._scalars,
+            acls_added=self._acls_added,
+            acls_removed=self._acls_removed,
         )
 
     # -- topics
@@ -145,6 +150,28 @@ class ImageBuilder:
     def client_quota(self, record: pb.ClientQuotaRecord) -> None:
         entity = tuple((each.type, each.name if each.HasField("name") else None) for each in record.entity)
         self._set_or_remove("client_quotas", entity, record)
+
+    def acl(self, record: pb.AclRecord) -> None:
+        acl_id = self._id(record.id)
+        if acl_id in self._current("acls"):
+            raise MetadataError(f"entry {self._version} adds ACL {acl_id}, which exists")
+        self._draft("acls")[acl_id] = self._acls_added[acl_id] = AclBinding(
+            record.resource_type,
+            record.pattern_type,
+            record.resource_name,
+            record.principal,
+            record.host,
+            record.operation,
+            record.permission,
+        )
+
+    def remove_acl(self, record: pb.RemoveAclRecord) -> None:
+        acl_id = self._id(record.id)
+        binding = self._draft("acls").pop(acl_id, None)
+        if binding is None:
+            raise MetadataError(f"entry {self._version} removes ACL {acl_id}, which does not exist")
+        if self._acls_added.pop(acl_id, None) is None:
+            self._acls_removed[acl_id] = binding
 
     def _set_or_remove(self, table: str, owner: Any, record: pb.ConfigRecord | pb.ClientQuotaRecord) -> None:
         """One value of an owner's; who has none left is not in the table."""
@@ -286,4 +313,6 @@ _APPLY: dict[str, Callable[[ImageBuilder, Any], None]] = {
     "client_quota": ImageBuilder.client_quota,
     "scram_credential": ImageBuilder.scram_credential,
     "remove_scram_credential": ImageBuilder.remove_scram_credential,
+    "acl": ImageBuilder.acl,
+    "remove_acl": ImageBuilder.remove_acl,
 }

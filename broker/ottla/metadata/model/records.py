@@ -6,12 +6,16 @@
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
+from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.credentials import ScramCredential, ScramOwner
 from ottla.metadata.model.state import Broker, PartitionState, QuotaEntity
 from ottla.pb import metadata_pb2 as pb
 
 __all__ = [
     "Record",
+    "acl_record",
     "broker_change_record",
     "broker_record",
     "client_quota_record",
@@ -22,6 +26,7 @@ __all__ = [
     "partition_change_record",
     "partition_record",
     "producer_ids_record",
+    "remove_acl_record",
     "remove_scram_credential_record",
     "remove_topic_record",
     "scram_credential_record",
@@ -159,6 +164,14 @@ def scram_credential_record(owner: ScramOwner, credential: ScramCredential) -> R
 def remove_scram_credential_record(owner: ScramOwner) -> Record:
     user, mechanism = owner
     return Record(remove_scram_credential=pb.RemoveScramCredentialRecord(user=user, mechanism=mechanism))
+
+
+def acl_record(acl_id: uuid.UUID, binding: AclBinding) -> Record:
+    return Record(acl=pb.AclRecord(id=acl_id.bytes, **msgspec.structs.asdict(binding)))
+
+
+def remove_acl_record(acl_id: uuid.UUID) -> Record:
+    return Record(remove_acl=pb.RemoveAclRecord(id=acl_id.bytes))
 
 
 def feature_record(*, name: str, level: int) -> Record:
