@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.live import Live
 
 from ottla.cli.control import ControlClient
+from ottla.cli.control_access import Ca, Cert, Key, access
 from ottla.cli.fleet_addresses import control_addresses, explained
 from ottla.cli.fleet_plan import (
     DEFAULT_PORT,
@@ -90,9 +91,16 @@ def up(
 
 
 @commands.command("status", help="Show brokers, leaders, and whether all partitions are in sync.")
-def status(bootstrap: Bootstrap = None, data_dir: DataDir = DEFAULT_FOLDER) -> None:
-    client = ControlClient(control_addresses(bootstrap, data_dir))
-    with explained(bootstrap, data_dir):
+def status(
+    bootstrap: Bootstrap = None,
+    data_dir: DataDir = DEFAULT_FOLDER,
+    cert: Cert = None,
+    key: Key = None,
+    ca: Ca = None,
+) -> None:
+    credentials = access(cert, key, ca)
+    client = ControlClient(control_addresses(bootstrap, data_dir), credentials)
+    with explained(bootstrap, data_dir, by_tls=credentials is not None):
         fleet = client.describe()
         restartable = {node.id: _verdict(client, node.id) for node in fleet.nodes if "broker" in node.roles}
     make_console().print(render(fleet, restartable=restartable))
@@ -104,10 +112,14 @@ def drain(
     all_replicas: Annotated[bool, typer.Option("--all-replicas", help="Replicas too, not only leadership.")] = False,
     bootstrap: Bootstrap = None,
     data_dir: DataDir = DEFAULT_FOLDER,
+    cert: Cert = None,
+    key: Key = None,
+    ca: Ca = None,
 ) -> None:
-    client, shown = ControlClient(control_addresses(bootstrap, data_dir)), ""
+    credentials = access(cert, key, ca)
+    client, shown = ControlClient(control_addresses(bootstrap, data_dir), credentials), ""
     while True:
-        with explained(bootstrap, data_dir):
+        with explained(bootstrap, data_dir, by_tls=credentials is not None):
             reply = client.drain(broker, all_replicas=all_replicas)
         left = f"{reply.leaders_left} leaders" + (f", {reply.replicas_left} replicas" if all_replicas else "")
         if left != shown:

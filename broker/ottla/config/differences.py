@@ -18,6 +18,11 @@ OTHER_DEFAULTS = {
 ADDED = {
     "cluster.id": "the fleet's id may stand in the file, so that empty directories format themselves",
     "ottla.grpc.port": "nodes talk gRPC to each other",
+    "ottla.grpc.protocol": "nodes talk gRPC to each other",
+    "ottla.grpc.accept": "a fleet goes from plaintext to TLS and back while it works",
+    "ottla.grpc.ssl.keystore.location": "a node's certificate among nodes says its role, unlike one for clients",
+    "ottla.grpc.ssl.key.location": "Kubernetes keeps key and certificate in two files",
+    "ottla.grpc.ssl.truststore.location": "who may be a node is not whom clients are known by",
     "ottla.replication.port": "brokers copy from each other apart from quorum and control",
     "ottla.health.port": "Kubernetes probes over HTTP",
     "ottla.answers.max.bytes": "answers that nobody reads must not take a broker's memory",
