@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ottla.config.addresses import addresses
+from ottla.config.authorizers import check_authorizer, warn_of_authorizer
 from ottla.config.check import broker_setting_of, check_broker_setting
 from ottla.config.endpoints import Endpoint, Voter
 from ottla.config.plaintext import refuse_false_security, unused_security
@@ -85,12 +86,13 @@ def configure(given: Mapping[str, str], sources: Mapping[str, str], *, hostname:
             values[name] = parse(setting, text)
     _fit_together(values)
     refuse_false_security(values, origins)
+    check_authorizer(values, origins)
     places = addresses(texts, origins, values, hostname=hostname)
     return BrokerConfig(
         explicit=MappingProxyType(texts),
         sources=MappingProxyType(origins),
         values=MappingProxyType(values),
-        warnings=warnings,
+        warnings=(*warnings, *warn_of_authorizer(values, origins)),
         log_dirs=_log_dirs(values),
         listeners=places.listeners,
         advertised=places.advertised,

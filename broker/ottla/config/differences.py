@@ -31,6 +31,8 @@ ADDED = {
     "ottla.response.bytes.max": "a few kilobytes that name one thing a thousand times must not take a broker's memory",
     "ottla.request.elements.max": "a request of a few megabytes must not occupy a broker for seconds",
     "ottla.open.files.max": "segment files are opened when they are needed",
+    "super.users": "Kafka has it too, in its authorizer",
+    "allow.everyone.if.no.acl.found": "Kafka has it too, in its authorizer",
     "leader.replication.throttled.rate": "Kafka has it too, outside its table",
     "follower.replication.throttled.rate": "Kafka has it too, outside its table",
     "replica.alter.log.dirs.io.max.bytes.per.second": "Kafka has it too, outside its table",

@@ -18,11 +18,6 @@ def refuse_false_security(values: Mapping[str, Any], origins: Mapping[str, str])
             f"{origins.get('listeners', 'default')}: listeners: {listener} asks for {protocol}, which "
             "Ottla does not have yet: it would speak plaintext. Use PLAINTEXT, on a network that you trust"
         )
-    if authorizer := values["authorizer.class.name"]:
-        raise Refusal(
-            f"{origins['authorizer.class.name']}: authorizer.class.name={authorizer}: Ottla has no authorizer yet, and "
-            "everybody who reaches it may do everything. Leave it empty, on a network that you trust"
-        )
 
 
 def refuse_lost_security(given: Mapping[str, str], origins: Mapping[str, str]) -> None:

@@ -64,7 +64,7 @@ class Connection(asyncio.BufferedProtocol):
             shared,
             self._transport,
             self,
-            client=Client(self._listener, self._host, authorizer=shared.authorizer),
+            client=Client(self._listener, self._host, authorizer=shared.authorizer, trail=shared.trail),
             intake=self._intake,
             answers=self._answers,
         )

@@ -23,8 +23,8 @@ Setting = Callable[[str], Any]
 
 
 def at_activation(image: Image, context: Context) -> list[Record]:
-    """A new fleet's features; and what an older one lacks."""
-    records = [] if image.features else initial_feature_records()
+    """A new fleet's features, and what it was formatted with; and what an older one lacks."""
+    records = [] if image.features else [*initial_feature_records(), *context.bootstrap]
     ahead, _ = image.apply(records, version=image.version, epoch=image.epoch)
     return records + eligible_safety_records(ahead, context)
 
