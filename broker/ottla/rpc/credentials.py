@@ -22,7 +22,7 @@ from ottla.errors import Refusal
 from ottla.security.core.identities import BROKER, Identity, node_host
 from ottla.security.pki import identity_of
 
-__all__ = ["CredentialFiles", "Credentials", "WatchedCredentials", "read_credentials"]
+__all__ = ["CredentialFiles", "Credentials", "WatchedCredentials", "of_node", "read_credentials"]
 
 log = logging.getLogger("ottla")
 
@@ -102,12 +102,11 @@ def read_credentials(files: CredentialFiles, now: datetime.datetime) -> Credenti
 
 
 class WatchedCredentials:
-    """Those of this node, the newest that fitted. Refusal when the first do not."""
+    """The newest that fitted. Refusal when the first do not. `misfit` says why an identity is not the holder's."""
 
-    def __init__(self, files: CredentialFiles, *, node_id: int, is_broker: bool) -> None:
+    def __init__(self, files: CredentialFiles, misfit: Callable[[Identity], str | None] = lambda _: None) -> None:
         self._files = files
-        self._node_id = node_id
-        self._is_broker = is_broker
+        self._misfit = misfit
         self._seen = _signature(files)
         self.current = self._read_own()
         self.loaded_at = _now()
@@ -166,12 +165,23 @@ class WatchedCredentials:
         return found if found != self.current else None
 
     def _read_own(self) -> Credentials:
-        found, keystore = read_credentials(self._files, _now()), self._files.keystore
-        if found.identity.node_id != self._node_id:
-            raise Refusal(f"{keystore}: the certificate is of {found.identity}; this is node {self._node_id}")
-        if self._is_broker and found.identity.role != BROKER:
-            raise Refusal(f"{keystore}: the certificate has the role {found.identity.role}; a broker needs {BROKER}")
+        found = read_credentials(self._files, _now())
+        if (problem := self._misfit(found.identity)) is not None:
+            raise Refusal(f"{self._files.keystore}: {problem}")
         return found
+
+
+def of_node(node_id: int, *, is_broker: bool) -> Callable[[Identity], str | None]:
+    """What a node's own certificate must say."""
+
+    def misfit(identity: Identity) -> str | None:
+        if identity.node_id != node_id:
+            return f"the certificate is of {identity}; this is node {node_id}"
+        if is_broker and identity.role != BROKER:
+            return f"the certificate has the role {identity.role}; a broker needs {BROKER}"
+        return None
+
+    return misfit
 
 
 def _now() -> datetime.datetime:

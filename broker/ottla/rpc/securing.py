@@ -52,12 +52,11 @@ def rpc_security(config: BrokerConfig) -> RpcSecurity:
             raise Refusal(
                 f"{ACCEPT} or {PROTOCOL} asks for TLS, and {name} is not set; `ottla pki issue` makes the files"
             )
-    from ottla.rpc.credentials import CredentialFiles, WatchedCredentials  # a fleet without TLS does without X.509
+    from ottla.rpc.credentials import CredentialFiles, WatchedCredentials, of_node  # needs X.509, plaintext does not
 
     files = CredentialFiles(config[KEYSTORE], config[TRUSTSTORE], config[KEY] or None)
-    return RpcSecurity(
-        speaks, accepts, WatchedCredentials(files, node_id=config.node_id, is_broker="broker" in config.roles)
-    )
+    own = of_node(config.node_id, is_broker="broker" in config.roles)
+    return RpcSecurity(speaks, accepts, WatchedCredentials(files, own))
 
 
 def require_cluster(security: RpcSecurity, cluster_id: str) -> None:

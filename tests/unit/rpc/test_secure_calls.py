@@ -12,7 +12,7 @@ import grpc.aio
 import pytest
 from ottla.errors import Refusal
 from ottla.rpc.channels import Channels, secured
-from ottla.rpc.credentials import CredentialFiles, WatchedCredentials, read_credentials
+from ottla.rpc.credentials import CredentialFiles, WatchedCredentials, of_node, read_credentials
 from ottla.rpc.gate import Context, require_node
 from ottla.rpc.securing import OPEN, RpcSecurity
 from ottla.rpc.server import RpcServer
@@ -50,7 +50,7 @@ class Node:
 
     def __init__(self, folder: Path, authority: Authority, accepts: frozenset[str] = TLS) -> None:
         self.files = files_in(folder, authority.issue("broker", "1"))
-        self.credentials = WatchedCredentials(self.files, node_id=1, is_broker=True)
+        self.credentials = WatchedCredentials(self.files, of_node(1, is_broker=True))
         self.trail = Trail()
         speaks = "TLS" if accepts == TLS else "PLAINTEXT"
         security = RpcSecurity(speaks, accepts, self.credentials)
@@ -208,7 +208,7 @@ def test_streams_live_on_when_certificates_and_the_ca_change(
         both = tmp_path / "both.crt"
         both.write_bytes(authority.ca.read_bytes() + following.ca.read_bytes())
         files = files_in(tmp_path / "two", authority.issue("broker", "2"))
-        mine = WatchedCredentials(files, node_id=2, is_broker=True)
+        mine = WatchedCredentials(files, of_node(2, is_broker=True))
         channels = Channels(mine)
         async with Node(tmp_path / "one", authority, accepts) as node:
             old = channels.to(node.address)
@@ -282,7 +282,7 @@ def test_a_swapped_symlink_is_noticed_without_being_asked(tmp_path: Path, author
         current = tmp_path / "current"
         current.symlink_to("version-1")
         files = CredentialFiles(str(current / "node.pem"), str(current / "ca.crt"))
-        watched = WatchedCredentials(files, node_id=1, is_broker=True)
+        watched = WatchedCredentials(files, of_node(1, is_broker=True))
         before = watched.current
         watched.watch()
         (tmp_path / "next").symlink_to("version-2")
@@ -329,7 +329,7 @@ def test_a_port_that_is_taken_is_refused_with_a_sentence(tmp_path: Path, authori
     async def scene() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            watched = WatchedCredentials(authority.issue("broker", "1").in_broker(), node_id=1, is_broker=True)
+            watched = WatchedCredentials(authority.issue("broker", "1").in_broker(), of_node(1, is_broker=True))
             for security in (OPEN, RpcSecurity("TLS", TLS, watched), RpcSecurity("TLS", BOTH, watched)):
                 with pytest.raises(Refusal, match="cannot listen for gRPC"):
                     RpcServer("127.0.0.1", port, security=security)
