@@ -25,6 +25,7 @@ ADDED = {
     "ottla.grpc.ssl.truststore.location": "who may be a node is not whom clients are known by",
     "ottla.replication.port": "brokers copy from each other apart from quorum and control",
     "ottla.health.port": "Kubernetes probes over HTTP",
+    "ottla.metrics.token.location": "metrics of a secured node are for those who may see them",
     "ottla.answers.max.bytes": "answers that nobody reads must not take a broker's memory",
     "ottla.request.bytes.max": "a text of many megabytes must not be decoded, copied and logged on behalf of anybody",
     "ottla.group.members.bytes.max": "a member's bytes stay as long as its session, also without a connection",

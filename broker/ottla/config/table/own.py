@@ -43,6 +43,9 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ottla.health.port", INT, None, MEDIUM, valid=between(0, 65_535),
            doc="Port for HTTP on every address: /livez while the process works, /readyz when clients are served,"
                " /metrics for Prometheus. 0 takes a free one. Without an entry there is none."),
+    broker("ottla.metrics.token.location", STRING, None, MEDIUM,
+           doc="File with a bearer token that /metrics asks for; read at each question. Without an entry everybody sees"
+               " them, but of a node that is secured only its own machine."),
     broker("ottla.answers.max.bytes", INT, 24 * MIB, MEDIUM, valid=at_least(MIB),
            doc="Memory for answers that clients have not taken yet, on all connections. When there is more, clients"
                " that take nothing for a second lose their connection; beyond twice as much, at once."),
