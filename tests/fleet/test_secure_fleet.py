@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.certificates import Authority, put
 from support.fleet import FleetOf
+from support.fleet_certificates import Authority, put
 from support.history import Read, anomalies
 from support.librdkafka import make_topic, read
 from support.steady import SteadyLibrdkafka

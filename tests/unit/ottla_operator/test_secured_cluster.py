@@ -11,7 +11,7 @@ from ottla.rpc.gate import Context
 from ottla.rpc.securing import TLS, RpcSecurity
 from ottla.rpc.server import RpcServer
 from ottla_operator.brokers.fleet import Fleet, FleetUnavailable
-from support.certificates import Authority, put
+from support.fleet_certificates import Authority, put
 
 
 async def describe(request: pb.DescribeFleetRequest, context: Context) -> pb.DescribeFleetReply:

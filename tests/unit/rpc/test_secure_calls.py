@@ -17,7 +17,7 @@ from ottla.rpc.gate import Context, require_node
 from ottla.rpc.securing import OPEN, RpcSecurity
 from ottla.rpc.server import RpcServer
 from ottla.security.core.audit import AuditEvent
-from support.certificates import OTHER_CLUSTER_ID, Authority, Files, now, put
+from support.fleet_certificates import OTHER_CLUSTER_ID, Authority, Files, now, put
 from support.nodes import until
 
 SERVICE = "ottla.pb.Replication"
