@@ -9,10 +9,13 @@ from ottla.config import BrokerConfig, Endpoint
 from ottla.config.listeners import ListenerSettings
 from ottla.coordination.coordinator import Surroundings
 from ottla.errors import Refusal
+from ottla.metadata.model.credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from ottla.net.listener_security import ListenerSecurity
+from ottla.node.login_mechanisms import oauthbearer, scram
 from ottla.security.authentication import LoginRules
 from ottla.security.core.audit import AuditTrail, NoTrail
 from ottla.security.core.logins import Mechanism
+from ottla.security.core.oauthbearer import OAUTHBEARER
 from ottla.security.core.plain import PLAIN, PlainMechanism
 from ottla.security.core.principal_rules import BadRule, PrincipalRules
 from ottla.security.plain_users import plain_users
@@ -24,6 +27,9 @@ MakeMechanism = Callable[[ListenerSettings, Surroundings], Mechanism]
 
 MECHANISMS: Mapping[str, MakeMechanism] = {
     PLAIN: lambda settings, around: PlainMechanism(plain_users(settings)),
+    "SCRAM-SHA-256": lambda settings, around: scram(SCRAM_SHA_256, around),
+    "SCRAM-SHA-512": lambda settings, around: scram(SCRAM_SHA_512, around),
+    OAUTHBEARER: oauthbearer,
 }
 
 

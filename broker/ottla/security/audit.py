@@ -3,8 +3,9 @@
     {"time":"2026-11-19T04:05:06.789Z","principal":"User:ann","host":"10.0.0.7","listener":"SASL","action":"produce",
      "resource":"Topic:orders","verdict":"denied","reason":"WRITE"}
 
-A thread of its own writes them. What comes again within a minute is counted: one line then says how many more there were
-(`repeated`). When lines come faster than the disk takes them, some are dropped: the next line that is written says how many (`dropped`).
+A thread of its own writes them. What comes again within a minute is counted: one line then says how many more there
+were (`repeated`). When lines come faster than the disk takes them, some are dropped: the next line that is written says
+how many (`dropped`).
 """
 
 import contextlib
