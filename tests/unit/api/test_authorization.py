@@ -56,9 +56,15 @@ class Asked:
         bindings = {binding for case in CASES for binding in case.bindings()}
         self._authorizer = AclAuthorizer(bindings, super_users={f"User:{ADMIN}"})
 
+    async def without_an_authorizer(self, case: Case) -> Any:
+        return await self._asked_by(Client("PLAINTEXT", "127.0.0.1"), case, "none")
+
     async def verdict(self, case: Case, state: str) -> Any:
         principal = Principal("User", case.user(state))
         client = Client("PLAINTEXT", "127.0.0.1", principal=principal, authorizer=self._authorizer, trail=self.trail)
+        return await self._asked_by(client, case, state)
+
+    async def _asked_by(self, client: Client, case: Case, state: str) -> Any:
         call = Call(self._shared.long_work, load_all()[case.key], case.version, 1, "test", client)
         request = read(case.request(state, self._ids))
         try:
@@ -90,7 +96,11 @@ async def asked_all(folder: Path) -> tuple[Verdicts, Trail]:
         for coordinator in (coordinators.groups, coordinators.transactions, coordinators.share_states):
             await coordinator.leader_of("anybody")
             await until(lambda one=coordinator: one.shards and not any(x.loading for x in one.shards), "loaded")  # type: ignore[misc]
-        return {case.name: {state: await asked.verdict(case, state) for state in STATES} for case in CASES}, asked.trail
+        answers = {case.name: {state: await asked.verdict(case, state) for state in STATES} for case in CASES}
+        for case in CASES:
+            if case.key in (29, 30, 31):
+                answers[case.name]["no authorizer"] = await asked.without_an_authorizer(case)
+        return answers, asked.trail
     finally:
         await node.stop()
 
@@ -123,6 +133,13 @@ def test_who_has_no_acl_is_refused_and_who_has_all_is_not(case: Case, answers: t
         assert refusals(of_case["wrong"]), of_case
     assert not refusals(of_case["right"]) or case.name == "create-topics-unseen", of_case
     assert not refusals(of_case["super"]), of_case
+
+
+def test_without_an_authorizer_there_are_no_acls(answers: tuple[Verdicts, Trail]) -> None:
+    disabled = {"error_code": 54}
+    assert answers[0]["describe-acls"]["no authorizer"] == disabled
+    assert answers[0]["create-acls"]["no authorizer"] == {"results": [disabled]}
+    assert answers[0]["delete-acls"]["no authorizer"] == {"filter_results": [disabled]}
 
 
 def test_every_api_is_declared_and_tried() -> None:
