@@ -26,6 +26,7 @@ ADDED = {
     "ottla.response.bytes.max": "a few kilobytes that name one thing a thousand times must not take a broker's memory",
     "ottla.request.elements.max": "a request of a few megabytes must not occupy a broker for seconds",
     "ottla.authentication.timeout.ms": "whoever does not get on with a login must not keep a connection",
+    "ottla.security.files.check.interval.ms": "certificates are renewed without a command",
     "ottla.sasl.plain.users.file": "users change without a restart",
     "ottla.open.files.max": "segment files are opened when they are needed",
     "super.users": "Kafka has it too, in its authorizer",

@@ -127,8 +127,9 @@ class BrokerPart:
         coordinators.start()
         parts = parts_of(around, coordinators, controller, cluster_id=cluster_id)
         self.shared = self._share(parts, around)
+        secured = self.securing.secure(around, self.shared.trail)
         for listener in self._listeners:
-            await listener.start(self.shared, self.securing.of(listener.endpoint, around, self.shared.trail))
+            await listener.start(self.shared, secured[listener.endpoint.name])
         return coordinators.asking
 
     def connections(self) -> dict[str, int]:
@@ -168,6 +169,7 @@ class BrokerPart:
 
     async def stop_serving(self) -> None:
         """No more clients, no more copying, no more work of one's own."""
+        await self.securing.stop()
         for listener in self._listeners:
             await listener.stop()
         if self._coordinators is not None:
