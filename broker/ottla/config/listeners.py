@@ -19,7 +19,10 @@ CLASSES = {
     "principal.builder.class": DEFAULT_BUILDER,
 }  # fmt: skip
 HANDLER = "sasl.server.callback.handler.class"
-HANDLERS = ("OAuthBearerValidatorCallbackHandler",)  # what it does is built in
+HANDLERS = (
+    "OAuthBearerValidatorCallbackHandler",
+    "OAuthBearerUnsecuredValidatorCallbackHandler",
+)  # what it does is built in
 
 
 class ListenerSettings:

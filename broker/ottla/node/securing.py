@@ -12,14 +12,17 @@ from ottla.config.listeners import ListenerSettings
 from ottla.coordination.coordinator import Surroundings
 from ottla.errors import Refusal
 from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import ResourceType
 from ottla.net.listener_security import ListenerSecurity
+from ottla.node.login_mechanisms import oauthbearer, scram
 from ottla.replica.settings import FLEET_WIDE, LiveSettings
 from ottla.security.authentication import AuthenticationCounts, LoginRules
 from ottla.security.certificates import stores_of
 from ottla.security.core.audit import AuditTrail
 from ottla.security.core.logins import Mechanism
+from ottla.security.core.oauthbearer import OAUTHBEARER
 from ottla.security.core.plain import PLAIN, PlainMechanism
 from ottla.security.core.principal_rules import BadRule, PrincipalRules
 from ottla.security.plain_users import UsersFile, users_source
@@ -41,7 +44,12 @@ def make_plain(settings: ListenerSettings, around: Surroundings, renewal: Renewa
     return PlainMechanism(users.users)
 
 
-MECHANISMS: Mapping[str, MakeMechanism] = {PLAIN: make_plain}
+MECHANISMS: Mapping[str, MakeMechanism] = {
+    PLAIN: make_plain,
+    "SCRAM-SHA-256": lambda settings, around, renewal: scram(SCRAM_SHA_256, around),
+    "SCRAM-SHA-512": lambda settings, around, renewal: scram(SCRAM_SHA_512, around),
+    OAUTHBEARER: lambda settings, around, renewal: oauthbearer(settings, around),
+}
 
 
 class ListenerIdentity:
