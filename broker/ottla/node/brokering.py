@@ -151,7 +151,7 @@ class BrokerPart:
             threads=system.threads,
             allowances=_allowances(around),
             authorizer=authorizer_of(config, around.feed),
-            admission=Admission(self._settings.broker, files_max=shares.connections),
+            admission=Admission(self._settings.broker, self._settings.listener, files_max=shares.connections),
             requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
             answers=answers,
             large_requests=LargeRequests(system.threads, long_work, elements_max=config["ottla.request.elements.max"]),
@@ -189,7 +189,9 @@ class BrokerPart:
 
 
 def _allowances(around: Surroundings) -> Allowances:
-    allowances = Allowances(around.system.clock, around.settings.broker, around.feed.image)
+    allowances = Allowances(
+        around.system.clock, around.settings.broker, around.feed.image, of_listener=around.settings.listener
+    )
     around.feed.subscribe(allowances.image_moved)
     return allowances
 

@@ -40,6 +40,10 @@ class LiveSettings:
     def broker(self, name: str) -> Any:
         return self.broker_values()[name]
 
+    def listener(self, listener: str, name: str) -> Any:
+        """What is set for this listener alone, or None."""
+        return self.broker_values().get(f"listener.name.{listener.lower()}.{name}")
+
     def broker_values(self) -> Mapping[str, Any]:
         """All of them, as they are now; those of listeners under their whole names."""
         return effective_broker(self._config, self._fleet, self._own)
