@@ -211,6 +211,10 @@ class ListGroupsRequest:
     types_filter: Sequence[str]
 
 
+class SaslHandshakeRequest:
+    mechanism: str
+
+
 class ApiVersionsRequest:
     client_software_name: str
     client_software_version: str
@@ -437,6 +441,10 @@ class DescribeLogDirsDescribableLogDirTopic:
 
 class DescribeLogDirsRequest:
     topics: Sequence[DescribeLogDirsDescribableLogDirTopic] | None
+
+
+class SaslAuthenticateRequest:
+    auth_bytes: bytes
 
 
 class CreatePartitionsAssignment:

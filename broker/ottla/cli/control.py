@@ -50,6 +50,14 @@ class ControlClient:
         request = pb.DrainRequest(broker=broker, all_replicas=all_replicas)
         return self._ask(lambda stub: stub.Drain(request, timeout=ANSWER_S_MAX))
 
+    def describe_scram(self, user: str) -> "pb.DescribeScramReply":
+        from ottla.pb import control_pb2 as pb
+
+        return self._ask(lambda stub: stub.DescribeScram(pb.DescribeScramRequest(user=user), timeout=ANSWER_S_MAX))
+
+    def rotate_scram(self, request: "pb.RotateScramRequest") -> "pb.RotateScramReply":
+        return self._ask(lambda stub: stub.RotateScram(request, timeout=ANSWER_S_MAX))
+
     def close(self) -> None:
         for channel in self._channels.values():
             channel.close()

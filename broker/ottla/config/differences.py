@@ -31,6 +31,8 @@ ADDED = {
     "ottla.group.members.bytes.max": "a member's bytes stay as long as its session, also without a connection",
     "ottla.response.bytes.max": "a few kilobytes that name one thing a thousand times must not take a broker's memory",
     "ottla.request.elements.max": "a request of a few megabytes must not occupy a broker for seconds",
+    "ottla.authentication.timeout.ms": "whoever does not get on with a login must not keep a connection",
+    "ottla.sasl.plain.users.file": "users change without a restart",
     "ottla.open.files.max": "segment files are opened when they are needed",
     "super.users": "Kafka has it too, in its authorizer",
     "allow.everyone.if.no.acl.found": "Kafka has it too, in its authorizer",

@@ -24,6 +24,7 @@ from ottla.node.authorizing import authorizer_of
 from ottla.node.coordinating import Coordinators
 from ottla.node.foundation import Foundation
 from ottla.node.parts import Parts, parts_of
+from ottla.node.securing import Securing
 from ottla.replica.host import ReplicaHost
 from ottla.replica.settings import LiveSettings
 from ottla.replica.upkeep import Upkeep
@@ -52,6 +53,7 @@ class BrokerPart:
         load_all()
         self._config = config
         self._system = system
+        self.securing = Securing(config)
         self._listeners = [make_listener(endpoint, config) for endpoint in config.listeners]
         self._replicas: ReplicaHost | None = None
         self._upkeep: Upkeep | None = None
@@ -126,7 +128,7 @@ class BrokerPart:
         parts = parts_of(around, coordinators, controller, cluster_id=cluster_id)
         self.shared = self._share(parts, around)
         for listener in self._listeners:
-            await listener.start(self.shared)
+            await listener.start(self.shared, self.securing.of(listener.endpoint, around, self.shared.trail))
         return coordinators.asking
 
     def connections(self) -> dict[str, int]:

@@ -49,8 +49,7 @@ def said(*words: str) -> str:
         (
             ["--port", "19092", "--set", "listeners=SASL_SSL://127.0.0.1:9093"],
             "ottla serve: --set: listeners: SASL_SSL://127.0.0.1:9093 asks for SASL_SSL, and --port would serve "
-            "plaintext in its place: Ottla has no TLS and no SASL yet. Leave that listener out, on a network that you "
-            "trust",
+            "plaintext in its place; leave --port out, and set the port in listeners",
         ),
     ],
 )

@@ -6,7 +6,7 @@ from ottla.metadata.decisions import commands as ask
 from ottla.metadata.decisions.commands import AlterScramCredentials, Outcome, ScramUpsertion
 from ottla.metadata.decisions.duties import at_activation
 from ottla.metadata.decisions.features import SECURITY_VERSION, SUPPORTED_FEATURES
-from ottla.metadata.decisions.users import SALT_BYTES_MAX, describe
+from ottla.metadata.decisions.users import SALT_BYTES_MAX, describe, expiry_due
 from ottla.metadata.model.changes import compare
 from ottla.metadata.model.credentials import (
     SCRAM_SHA_256,
@@ -152,3 +152,65 @@ def test_a_new_metadata_log_begins_with_what_the_node_was_formatted_with() -> No
     empty, _ = Image(CLUSTER).apply(at_activation(Image(CLUSTER), fleet.context()), version=1, epoch=1)
     assert ANN in empty.scram_credentials
     assert at_activation(empty, fleet.context()) == [], "once"
+
+
+def rotate(fleet: Fleet, *changes: ScramUpsertion, keep_old_ms: int = 500) -> None:
+    fleet.ask(ask.RotateScramCredentials(changes, keep_old_ms))
+
+
+def test_a_rotation_keeps_the_old_password_for_a_while() -> None:
+    fleet = Fleet(now_ms=1000)
+    alter(fleet, upsertion())
+    old, new = upsertion().keys, scram_keys(SCRAM_SHA_256, b"new")
+    rotate(fleet, upsertion(keys=new))
+    rotated = fleet.image.scram_credentials[ANN]
+    assert rotated == ScramCredential(b"salt", 4096, new, PreviousKeys(old, 1500))
+    assert rotated.live_keys(1499) == (new, old)
+    assert rotated.live_keys(1500) == (new,)
+    rotate(fleet, upsertion(keys=new), keep_old_ms=0)
+    assert fleet.image.scram_credentials[ANN] == rotated, "asked again"
+    rotate(fleet, upsertion(keys=old), keep_old_ms=0)
+    assert fleet.image.scram_credentials[ANN] == ScramCredential(b"salt", 4096, old)
+
+
+def test_to_set_a_password_ends_both_of_a_rotation() -> None:
+    fleet = Fleet()
+    alter(fleet, upsertion())
+    rotate(fleet, upsertion(keys=scram_keys(SCRAM_SHA_256, b"new")))
+    alter(fleet, upsertion(salt=b"fresh"))
+    assert fleet.image.scram_credentials[ANN].previous is None
+
+
+@pytest.mark.parametrize(
+    ("change", "keep_old_ms", "code", "message"),
+    [
+        (upsertion("bob"), 0, Code.resource_not_found, "There is no credential of 'bob' with SCRAM-SHA-256"),
+        (upsertion(salt=b"other"), 0, UNACCEPTABLE, "The salt or iterations of 'ann'"),
+        (upsertion(iterations=5000), 0, UNACCEPTABLE, "The salt or iterations of 'ann'"),
+        (upsertion(mechanism=9), 0, *UNKNOWN),
+        (upsertion(), -1, Code.invalid_request, "An old password is kept for 0 to 7 days"),
+        (upsertion(), 8 * 86_400_000, Code.invalid_request, "An old password is kept for 0 to 7 days"),
+    ],
+)
+def test_rotations_that_are_refused_change_nothing(
+    change: ScramUpsertion, keep_old_ms: int, code: Code, message: str
+) -> None:
+    fleet = Fleet()
+    alter(fleet, upsertion())
+    before = fleet.image.scram_credentials
+    with pytest.raises(KafkaError, match=message) as caught:
+        rotate(fleet, upsertion(keys=KEYS), change, keep_old_ms=keep_old_ms)
+    assert (caught.value.code, fleet.image.scram_credentials) == (code, before)
+
+
+def test_old_passwords_are_forgotten_when_their_time_is_over() -> None:
+    fleet = Fleet(now_ms=1000)
+    alter(fleet, upsertion())
+    rotate(fleet, upsertion(keys=KEYS))
+    assert expiry_due(fleet.image, fleet.context()) is None
+    fleet.settings["now_ms"] = 1500
+    due = expiry_due(fleet.image, fleet.context())
+    assert due is not None
+    fleet.ask(due)
+    assert fleet.image.scram_credentials[ANN] == ScramCredential(b"salt", 4096, KEYS)
+    assert expiry_due(fleet.image, fleet.context()) is None

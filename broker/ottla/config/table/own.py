@@ -61,6 +61,12 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ottla.group.members.bytes.max", INT, 64 * MIB, MEDIUM, valid=at_least(MIB),
            doc="Memory for what members of groups keep at this broker: subscriptions, metadata of protocols and"
                " assignments. Beyond it they are answered with COORDINATOR_NOT_AVAILABLE."),
+    broker("ottla.authentication.timeout.ms", INT, 30_000, MEDIUM, valid=at_least(100),
+           doc="How long a client may take for the handshake of TLS, and how long for its login by SASL. Then its"
+               " connection is closed."),
+    broker("ottla.sasl.plain.users.file", STRING, None, MEDIUM,
+           doc="File with the users of SASL/PLAIN: lines of name=password. It is read again when it changes. Takes the"
+               " place of user_NAME in a JAAS line."),
     broker("ottla.open.files.max", INT, 10_000, MEDIUM, valid=at_least(16), unit="files",
            doc="Segment files kept open at one time, least recently used first to close."),
 )

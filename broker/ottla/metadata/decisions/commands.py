@@ -35,6 +35,7 @@ __all__ = [
     "DeleteTopics",
     "ElectLeaders",
     "ElectionType",
+    "ExpireCredentials",
     "FenceBroker",
     "IncrementalAlterConfigs",
     "IsrChange",
@@ -49,6 +50,7 @@ __all__ = [
     "Reassignment",
     "RegisterBroker",
     "ReplicasLost",
+    "RotateScramCredentials",
     "ScramUpsertion",
     "SettingChange",
     "SettingOperation",
@@ -237,6 +239,20 @@ class AlterScramCredentials(Command[list[Outcome[str]]], frozen=True):
 
     deletions: Sequence[ScramOwner] = ()
     upsertions: Sequence[ScramUpsertion] = ()
+
+
+class RotateScramCredentials(Command[None], frozen=True):
+    """A new password for a user: with the salt and iterations of the one before, which stays good for `keep_old_ms`.
+
+    All of them or none (KafkaError).
+    """
+
+    credentials: Sequence[ScramUpsertion]
+    keep_old_ms: int
+
+
+class ExpireCredentials(Command[None], frozen=True):
+    """Keys of passwords that were kept during a rotation, and whose time is over, are forgotten."""
 
 
 # -- access control lists

@@ -35,6 +35,8 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
     ask.IncrementalAlterConfigs: configs.change,
     ask.AlterClientQuotas: client_quotas.alter,
     ask.AlterScramCredentials: users.alter,
+    ask.RotateScramCredentials: users.rotate,
+    ask.ExpireCredentials: users.expire,
     ask.CreateAcls: acls.create,
     ask.DeleteAcls: acls.delete,
     ask.UpdateFeatures: features.update,

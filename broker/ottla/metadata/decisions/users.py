@@ -4,13 +4,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from ottla.errors import Code, KafkaError
-from ottla.metadata.decisions.commands import AlterScramCredentials, Context, Decision, Outcome, ScramUpsertion
+from ottla.metadata.decisions.commands import (
+    AlterScramCredentials,
+    Context,
+    Decision,
+    ExpireCredentials,
+    Outcome,
+    RotateScramCredentials,
+    ScramUpsertion,
+)
 from ottla.metadata.decisions.features import security_records
 from ottla.metadata.model.credentials import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,
     MECHANISM_NAMES,
+    PreviousKeys,
     ScramCredential,
     ScramOwner,
     hash_size,
@@ -19,9 +30,20 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record, remove_scram_credential_record, scram_credential_record
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
-__all__ = ["SALT_BYTES_MAX", "UserDescription", "alter", "check_credential", "describe"]
+__all__ = [
+    "SALT_BYTES_MAX",
+    "UserDescription",
+    "alter",
+    "check_credential",
+    "describe",
+    "expire",
+    "expiry_due",
+    "rotate",
+]
 
 SALT_BYTES_MAX = 1024
+DAY_MS = 86_400_000
+KEEP_OLD_MS_MAX = 7 * DAY_MS
 
 Change = ScramOwner | ScramUpsertion
 
@@ -101,6 +123,48 @@ class UserDescription(NamedTuple):
     code: Code = Code.none
     message: str | None = None
     credentials: Sequence[tuple[int, int]] = ()
+
+
+def rotate(image: Image, command: RotateScramCredentials, context: Context) -> Decision[None]:
+    if not 0 <= command.keep_old_ms <= KEEP_OLD_MS_MAX:
+        days = KEEP_OLD_MS_MAX // DAY_MS
+        raise KafkaError(Code.invalid_request, f"An old password is kept for 0 to {days} days")
+    until_ms = context.now_ms + command.keep_old_ms
+    records = [each for change in command.credentials for each in _rotated(image, change, until_ms, context)]
+    return Decision(None, [*security_records(image, context), *records] if records else ())
+
+
+def _rotated(image: Image, change: ScramUpsertion, until_ms: int, context: Context) -> Iterator[Record]:
+    """Nothing for the password that the user has already: whoever asks again must not end the life of the old one."""
+    check_credential(change)
+    owner = (change.user, change.mechanism)
+    present = image.scram_credentials.get(owner)
+    name = f"{change.user!r} with {MECHANISM_NAMES[change.mechanism]}"
+    if present is None:
+        raise KafkaError(Code.resource_not_found, f"There is no credential of {name}")
+    if (present.salt, present.iterations) != (change.salt, change.iterations):
+        raise KafkaError(Code.unacceptable_credential, f"The salt or iterations of {name} have changed; try again")
+    if present.keys != change.keys:
+        previous = PreviousKeys(present.keys, until_ms) if until_ms > context.now_ms else None
+        yield scram_credential_record(owner, msgspec.structs.replace(present, keys=change.keys, previous=previous))
+
+
+def expire(image: Image, command: ExpireCredentials, context: Context) -> Decision[None]:
+    return Decision(None, [_without_previous(*each) for each in _due(image, context)])
+
+
+def expiry_due(image: Image, context: Context) -> ExpireCredentials | None:
+    return ExpireCredentials() if any(True for _ in _due(image, context)) else None
+
+
+def _due(image: Image, context: Context) -> Iterator[tuple[ScramOwner, ScramCredential]]:
+    for owner, credential in image.scram_credentials.items():
+        if credential.previous is not None and credential.previous.until_ms <= context.now_ms:
+            yield owner, credential
+
+
+def _without_previous(owner: ScramOwner, credential: ScramCredential) -> Record:
+    return scram_credential_record(owner, msgspec.structs.replace(credential, previous=None))
 
 
 def describe(

@@ -27,7 +27,7 @@ from ottla.metadata.model.credentials import (
 from ottla.security.core.logins import Login, LoginRefused, Step
 from ottla.security.core.principals import USER, Principal
 
-__all__ = ["Account", "Accounts", "ScramExchange", "ScramMechanism", "accounts_of"]
+__all__ = ["Account", "Accounts", "ScramExchange", "ScramMechanism", "accounts_of", "decoy_key"]
 
 MESSAGE_BYTES_MAX = 1 << 17  # a user name has up to 32 KiB, and every byte of it may have to be escaped
 CLIENT_NONCE_MAX = 1024
@@ -67,6 +67,13 @@ def accounts_of(mechanism: int, credentials: Callable[[], Mapping[ScramOwner, Sc
         return None if credential is None else Account(credential, Principal(USER, name))
 
     return find
+
+
+def decoy_key(credentials: Mapping[ScramOwner, ScramCredential], cluster_id: str) -> bytes:
+    """The same on all brokers: from the oldest credential, which whoever it belongs to could find out. Where there is
+    no user nobody has to be told from one."""
+    oldest = next(iter(credentials.values()), None)
+    return cluster_id.encode() if oldest is None else oldest.keys.server
 
 
 class ScramMechanism:
