@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.errors import Refusal
+from ottla.rpc.probing import split_address
 
 if TYPE_CHECKING:
     from ottla.rpc.credentials import Credentials
@@ -52,8 +53,6 @@ def access(cert: str | None, key: str | None, ca: str | None) -> "Credentials | 
 
 
 def credentials_in(keystore: str, ca: str, key: str | None = None) -> "Credentials":
-    import grpc  # noqa: F401 - before `ottla.rpc`, whose poller is for nodes: here nobody polls between two calls
-
     from ottla.rpc.credentials import CredentialFiles, read_credentials
 
     return read_credentials(CredentialFiles(keystore, ca, key), datetime.datetime.now(datetime.UTC))
@@ -81,7 +80,7 @@ def _takes_tls(address: str) -> bool:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
     try:
-        with socket.create_connection(_place(address), PROBE_S_MAX) as plain, context.wrap_socket(plain):
+        with socket.create_connection(split_address(address), PROBE_S_MAX) as plain, context.wrap_socket(plain):
             return True
     except ssl.SSLError as error:
         return error.reason is not None and "ALERT" in error.reason
@@ -92,14 +91,9 @@ def _takes_tls(address: str) -> bool:
 def _takes_plaintext(address: str) -> bool:
     """Whether it answers HTTP/2's first words with its own."""
     try:
-        with socket.create_connection(_place(address), PROBE_S_MAX) as plain:
+        with socket.create_connection(split_address(address), PROBE_S_MAX) as plain:
             plain.sendall(HTTP2_PREFACE)
             header = plain.recv(HTTP2_HEADER_BYTES)
     except OSError:
         return False
     return len(header) == HTTP2_HEADER_BYTES and header[3] == HTTP2_SETTINGS
-
-
-def _place(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
