@@ -11,7 +11,7 @@ from ottla.api.requests import WriteTxnMarkersRequest, WriteTxnMarkersWritableTx
 from ottla.errors import Code
 from ottla.txn.core.messages import MarkerOrder
 from ottla.txn.core.transaction import TopicPartition
-from ottla.txn.marking import MarkerWriter
+from ottla.txn.marker_writer import MarkerWriter
 
 
 @api(key=27, versions=(1, 1))

@@ -16,9 +16,9 @@ from ottla.api.slices import encoded_or_refused, until_committed
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Partition, Partitions
 from ottla.group.coordinator import GroupCoordinator
-from ottla.group.persisting import StateKeeper
+from ottla.group.persisting import StateReconciler
 from ottla.group.share.group import ShareGroup
-from ottla.group.share.states import partitions_in
+from ottla.group.share.initialization import partitions_in
 from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.share.core.messages import UNINITIALIZED, Summary
@@ -82,7 +82,7 @@ async def _all_topics(group_id: str, call: Call, groups: GroupCoordinator, feed:
 
 
 async def _topics(
-    group_id: str, asked: Sequence[DescribeShareGroupOffsetsRequestTopic], states: StateKeeper, image: Image
+    group_id: str, asked: Sequence[DescribeShareGroupOffsetsRequestTopic], states: StateReconciler, image: Image
 ) -> list[dict[str, Any]]:
     ids = {topic.topic_name: _id(topic.topic_name, image) for topic in asked}
     partitions: Partitions = frozenset(

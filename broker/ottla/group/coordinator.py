@@ -23,7 +23,7 @@ from ottla.group.loading import GroupLoading
 from ottla.group.member_memory import MemberMemory
 from ottla.group.offsets.committed import Found
 from ottla.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
-from ottla.group.persisting import StateKeeper
+from ottla.group.persisting import StateReconciler
 from ottla.group.resolving import RegexResolver
 from ottla.group.settings import ConsumerSettings, ShareGroupSettings
 from ottla.group.shard import Shard
@@ -62,7 +62,7 @@ class GroupCoordinator(Coordinator[Shard]):
             groups=lambda: (group for shard in self._ready() for group in shard.groups.values()),
             clock=around.system.clock,
         )
-        self.states = StateKeeper(persister, image=lambda: self._feed.image, keep=self._keep)
+        self.states = StateReconciler(persister, image=lambda: self._feed.image, keep=self._keep)
         self._computing = Computing(around.system.threads, around.system.clock)
         self._removing = asyncio.Lock()  # one slice per turn of the loop, whatever is removed and why
 

@@ -24,7 +24,7 @@ from ottla.share.coordinator import ShareCoordinator
 from ottla.share.host import ShareHost
 from ottla.system import Threads
 from ottla.txn.coordinator import TransactionCoordinator
-from ottla.txn.marking import MarkerWriter
+from ottla.txn.marker_writer import MarkerWriter
 from ottla.txn.verifying import Verifier
 
 __all__ = ["Parts", "parts_of"]

@@ -13,10 +13,10 @@ from typing import Protocol
 import msgspec
 
 from ottla.errors import Refusal
+from ottla.raft.core.elections import Role
 from ottla.raft.core.messages import Append, Entry, InstallSnapshot, Message, Snapshot, Voters
 from ottla.raft.core.quorum_state import QuorumState, ReplicaState, describe
 from ottla.raft.core.raft import NotLeader, Raft, RaftConfig, Ready
-from ottla.raft.core.roles import Role
 from ottla.raft.store import RaftStore
 from ottla.system import System
 

@@ -6,9 +6,9 @@ from typing import Protocol
 
 from ottla.errors import Code, KafkaError
 from ottla.ports import Clock
+from ottla.raft.core.membership import addition_waits_for, check_addition, check_removal, steps_to_add, steps_to_remove
 from ottla.raft.core.messages import Member, Voters
 from ottla.raft.core.raft import NotLeader, Raft, VoterChangeRefused
-from ottla.raft.core.voting import addition_waits_for, check_addition, check_removal, steps_to_add, steps_to_remove
 from ottla.raft.driver import RaftDriver
 
 __all__ = ["VoterAdministration", "VoterChanges"]

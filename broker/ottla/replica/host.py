@@ -15,7 +15,7 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState, ResourceType, Topic
 from ottla.replica.image_queue import ImageQueue
 from ottla.replica.isr_changes import Controller
-from ottla.replica.leading import LeaderStream
+from ottla.replica.leader_stream import LeaderStream
 from ottla.replica.lost import LostReplicas
 from ottla.replica.opening import Openings
 from ottla.replica.partition import Partition

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import NO_LEADER
-from ottla.replica.following import LeaderLink
+from ottla.replica.follower_stream import FollowerStream
 from ottla.replica.isr_changes import Controller, IsrChanges
 from ottla.replica.partition import Partition
 from ottla.replica.streams import Connect
@@ -37,7 +37,7 @@ class Replication:
         self._host = host
         self._connect = connect
         self._system = system
-        self._links: dict[int, LeaderLink] = {}
+        self._links: dict[int, FollowerStream] = {}
         self._cutting = asyncio.Semaphore(CUTS_AT_ONCE_MAX)
         self._followed: dict[Partition, tuple[int, int]] = {}  # leader, leader epoch
         self._isr_changes = IsrChanges(
@@ -67,10 +67,10 @@ class Replication:
         if (before := self._followed.pop(partition, None)) is not None:
             self._links[before[0]].leave(partition)
 
-    def _link(self, leader: int) -> LeaderLink:
+    def _link(self, leader: int) -> FollowerStream:
         link = self._links.get(leader)
         if link is None:
-            link = self._links[leader] = LeaderLink(
+            link = self._links[leader] = FollowerStream(
                 leader, connect=self._connect, address=self._address, hello=self._hello, cutting=self._cutting
             )
         return link

@@ -134,8 +134,8 @@ class TransactionShard(CoordinatorShard):
         if transactional_id not in self.transactions:
             self._written.pop(transactional_id, None)
 
-    def late(self, now_ms: int) -> list[Transaction]:
-        return [one for one in self.transactions.values() if one.is_late(now_ms)]
+    def timed_out(self, now_ms: int) -> list[Transaction]:
+        return [one for one in self.transactions.values() if one.is_timed_out(now_ms)]
 
     # ending: markers to all partitions, then the last record
 

@@ -14,6 +14,7 @@ from ottla.group.heartbeats.entries import Entry, GroupEpoch
 from ottla.group.heartbeats.epochs import Advance, Removal, Seen, next_epoch, target_entries
 from ottla.group.heartbeats.targets import Computed, Kinds, Standing, computed, deferred, is_large, target_epoch_of
 from ottla.group.share.assignor import simply
+from ottla.group.share.initialization import assignable
 from ottla.group.share.records import (
     CURRENT_ASSIGNMENT,
     GROUP_EPOCH,
@@ -24,7 +25,6 @@ from ottla.group.share.records import (
     encode,
 )
 from ottla.group.share.state import ShareGroupState
-from ottla.group.share.states import assignable
 from ottla.metadata.model.image import Image
 
 __all__ = ["KINDS", "advance", "compute", "removal"]

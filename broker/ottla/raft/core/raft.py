@@ -6,8 +6,8 @@
     raft.advance(ready, now)                                               it is on disk
     send ready.messages; apply ready.committed
 
-Between `ready` and `advance` more may happen; it shows in the next `ready`. What a message does to this member's role
-is in roles.py, what a leader does in leading.py.
+Between `ready` and `advance` more may happen; it shows in the next `ready`. How a message changes this member's role is
+in elections.py, what a leader does in leading.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ import msgspec
 
 from ottla.ports import Random
 from ottla.raft.core.config import RaftConfig
+from ottla.raft.core.elections import Elections, Role
 from ottla.raft.core.leading import Leadership
 from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import Entry, HardState, Message, Snapshot, Voters
 from ottla.raft.core.progress import Progress
 from ottla.raft.core.quorum import change_problem
-from ottla.raft.core.roles import Role, Roles
 
 __all__ = ["NotLeader", "Overloaded", "Raft", "RaftConfig", "Ready", "Role", "TooLarge", "VoterChangeRefused"]
 
@@ -58,7 +58,7 @@ class Ready(msgspec.Struct, frozen=True):
         return self.hard_state is not None or self.snapshot is not None or bool(self.entries)
 
 
-class Raft(Roles):
+class Raft(Elections):
     """Invariants: applied <= log.commit; at most one `Ready` is out at a time."""
 
     def __init__(self, config: RaftConfig, *, hard_state: HardState, log: RaftLog, random: Random, now: float) -> None:

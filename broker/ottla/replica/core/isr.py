@@ -1,9 +1,12 @@
-"""The leader's view of one partition's replicas. Pure.
+"""The leader's view of one partition's replicas: the in-sync set, and the leader's high watermark moves here. Pure.
 
-Invariant: the high watermark never falls, and never passes the end of any replica that counts. Those are the members of
-the in-sync set; while a change of it is under way also the members it would have then (nobody knows yet which set is
-in force); and followers that have caught up and may join, so that a busy leader waits for them instead of running
-ahead of them for ever. It stands still while the in-sync set is smaller than `min.insync.replicas` (KIP-966).
+Invariant: the high watermark never decreases, and never exceeds the log end of any replica that counts. These count:
+
+- the members of the in-sync set;
+- while a change of the set is in flight, also the members it would have then: either set may be in force;
+- followers that have caught up and may join: otherwise a busy leader would stay ahead of them for ever.
+
+The high watermark does not move while the in-sync set is smaller than `min.insync.replicas` (KIP-966).
 """
 
 from collections.abc import Callable, Iterable

@@ -113,7 +113,7 @@ class Transaction:
             last_epoch=self.epoch if rotates else self.last_epoch,
         )
 
-    def is_late(self, now_ms: int) -> bool:
+    def is_timed_out(self, now_ms: int) -> bool:
         return self.state is State.ONGOING and now_ms > self.started_ms + self.timeout_ms
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:

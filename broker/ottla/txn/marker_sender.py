@@ -16,7 +16,7 @@ from ottla.txn.core.states import State
 from ottla.txn.core.transaction import TopicPartition, Transaction
 from ottla.txn.exchange import Exchange
 
-__all__ = ["Markers"]
+__all__ = ["MarkerSender"]
 
 log = logging.getLogger("ottla.txn")
 
@@ -78,7 +78,7 @@ class _Outbox:
             self._sending.cancel()
 
 
-class Markers:
+class MarkerSender:
     def __init__(self, *, feed: MetadataFeed, exchange: Exchange) -> None:
         self._feed = feed
         self._exchange = exchange

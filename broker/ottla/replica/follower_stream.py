@@ -1,6 +1,6 @@
 """The follower's end of replication: one stream to each broker that leads partitions this one copies.
 
-    image → Replication.arrange → LeaderLink.follow / leave → stream → copying → Ack
+    image → Replication.arrange → FollowerStream.follow / leave → stream → copying → Ack
 
 A link connects when it has something to follow and goes on trying while it has. What the leader refuses, and where the
 leader's data does not fit, is followed again after a pause, from where the copy stands then.
@@ -19,7 +19,7 @@ from ottla.replica.streams import Connect, Stream, StreamLost
 from ottla.wire import replication as frames
 from ottla.wire.replication import ITEMS_MAX, STREAM_SLOT, Frame, Refused
 
-__all__ = ["LeaderLink"]
+__all__ = ["FollowerStream"]
 
 log = logging.getLogger("ottla.replica")
 
@@ -27,7 +27,7 @@ PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 1.0
 PAUSE_BEHIND_S_MAX = 0.2  # one of the two hears of the other's registration in a moment
 
 
-class LeaderLink:
+class FollowerStream:
     """`address` gives host:port of the leader's gRPC server now, None while it is not known; `cutting` bounds how many
     copies are cut at the same time."""
 

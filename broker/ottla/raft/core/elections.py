@@ -1,4 +1,4 @@
-"""The role of one member: how it stands for election, votes, follows a leader, begins and ends to lead. Pure.
+"""Elections from one member's side: its role, how it stands for election, votes, follows a leader, steps down. Pure.
 
     FOLLOWER --timeout--> PRE_CANDIDATE --majority--> CANDIDATE --majority--> LEADER
         ^---------------- a higher term, a leader of this term, or no contact with a majority ----'
@@ -19,7 +19,7 @@ from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import HardState, Member, Message
 from ottla.raft.core.quorum import Tally, is_voter, tally
 
-__all__ = ["Role", "Roles"]
+__all__ = ["Elections", "Role"]
 
 
 class Role(Enum):
@@ -29,11 +29,11 @@ class Role(Enum):
     LEADER = "leader"
 
 
-class Roles:
-    """Invariant: `leadership` is there exactly while the role is LEADER, and is of this term.
+class Elections:
+    """Invariant: `leadership` is set exactly while the role is LEADER, and belongs to the current term.
 
-    `outbox` are messages to be sent once the term and the vote are on disk; `forgetful` are members that lost what they
-    had acknowledged, and up to where.
+    `outbox` holds messages to send once the term and the vote are on disk. `losses` maps each member that lost entries
+    it had acknowledged to the index of the last one.
     """
 
     def __init__(self, config: RaftConfig, *, hard_state: HardState, log: RaftLog, random: Random, now: float) -> None:
@@ -46,7 +46,7 @@ class Roles:
         self.leader: int | None = None
         self.leadership: Leadership | None = None
         self.outbox: list[Message] = []
-        self.forgetful: dict[int, int] = {}
+        self.losses: dict[int, int] = {}
         self._random = random
         self._admission = Admission(log)
         self._leader_heard_at = now
@@ -78,7 +78,7 @@ class Roles:
         peers = self.leadership.peers if self.leadership is not None else ()
         if refusal := self._admission.refusal(message, term=self.term, vote=self.vote, peers=peers):
             return refusal
-        if not _HAS_OWN_TERM_RULE.get(type(message), Roles._accept_term)(self, message):
+        if not _HAS_OWN_TERM_RULE.get(type(message), Elections._accept_term)(self, message):
             return None
         handler = _HANDLERS.get((self.role, type(message)))
         if handler is not None:
@@ -233,12 +233,12 @@ class Roles:
         self.leadership.begin(self._votes, self.now)
 
     def _lost_entries(self, node_id: int, last_index: int) -> None:
-        self.forgetful[node_id] = last_index
+        self.losses[node_id] = last_index
 
     def take_losses(self) -> dict[int, int]:
         """Members that lost what they had acknowledged, since the last call."""
-        losses, self.forgetful = self.forgetful, {}
-        return losses
+        taken, self.losses = self.losses, {}
+        return taken
 
     def _on_append_reply(self, message: m.AppendReply) -> None:
         assert self.leadership is not None
@@ -342,23 +342,23 @@ class Roles:
         self.outbox.append(message)
 
 
-_HAS_OWN_TERM_RULE: dict[type[Message], Callable[[Roles, Any], bool]] = {
-    m.VoteRequest: Roles._accept_request_term,
-    m.VoteReply: Roles._accept_reply_term,
-    m.Join: Roles._accept_any_term,
-    m.LeaderHint: Roles._accept_any_term,
+_HAS_OWN_TERM_RULE: dict[type[Message], Callable[[Elections, Any], bool]] = {
+    m.VoteRequest: Elections._accept_request_term,
+    m.VoteReply: Elections._accept_reply_term,
+    m.Join: Elections._accept_any_term,
+    m.LeaderHint: Elections._accept_any_term,
 }
 
-_HANDLERS: dict[tuple[Role, type[Message]], Callable[[Roles, Any], None]] = {
-    **{(role, m.VoteRequest): Roles._on_vote_request for role in Role},
-    **{(role, m.Join): Roles._on_join_elsewhere for role in Role if role is not Role.LEADER},
-    **{(role, m.Append): Roles._on_append for role in Role if role is not Role.LEADER},
-    **{(role, m.InstallSnapshot): Roles._on_snapshot for role in Role if role is not Role.LEADER},
-    (Role.FOLLOWER, m.LeaderHint): Roles._on_leader_hint,
-    (Role.PRE_CANDIDATE, m.LeaderHint): Roles._on_leader_hint,
-    (Role.FOLLOWER, m.TimeoutNow): Roles._on_timeout_now,
-    (Role.PRE_CANDIDATE, m.VoteReply): Roles._on_vote_reply,
-    (Role.CANDIDATE, m.VoteReply): Roles._on_vote_reply,
-    (Role.LEADER, m.AppendReply): Roles._on_append_reply,
-    (Role.LEADER, m.Join): Roles._on_join,
+_HANDLERS: dict[tuple[Role, type[Message]], Callable[[Elections, Any], None]] = {
+    **{(role, m.VoteRequest): Elections._on_vote_request for role in Role},
+    **{(role, m.Join): Elections._on_join_elsewhere for role in Role if role is not Role.LEADER},
+    **{(role, m.Append): Elections._on_append for role in Role if role is not Role.LEADER},
+    **{(role, m.InstallSnapshot): Elections._on_snapshot for role in Role if role is not Role.LEADER},
+    (Role.FOLLOWER, m.LeaderHint): Elections._on_leader_hint,
+    (Role.PRE_CANDIDATE, m.LeaderHint): Elections._on_leader_hint,
+    (Role.FOLLOWER, m.TimeoutNow): Elections._on_timeout_now,
+    (Role.PRE_CANDIDATE, m.VoteReply): Elections._on_vote_reply,
+    (Role.CANDIDATE, m.VoteReply): Elections._on_vote_reply,
+    (Role.LEADER, m.AppendReply): Elections._on_append_reply,
+    (Role.LEADER, m.Join): Elections._on_join,
 }
