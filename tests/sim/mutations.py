@@ -193,7 +193,7 @@ MUTATIONS = (
     Mutation(
         "markers are sent before the decision is committed",
         "txn/shard.py",
-        "            await self._runner.until_safe(self._written[transaction.id])\n",
+        "            await self._runner.until_committed(self._written[transaction.id], timeout_s=None)\n",
         "            pass\n",
         TRANSACTIONS,
     ),

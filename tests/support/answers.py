@@ -6,10 +6,10 @@ from typing import Any
 
 from ottla.api.call import Answer, Deferred
 
-__all__ = ["settled"]
+__all__ = ["entries_to_write"]
 
 
-async def settled(answer: Any) -> Answer:
+async def entries_to_write(answer: Any) -> Answer:
     if isinstance(answer, Deferred):
         done = asyncio.Event()
         answer.start(done.set)

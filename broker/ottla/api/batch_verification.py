@@ -1,4 +1,4 @@
-"""Transactional batches are appended when their coordinator has vouched for their partition (KIP-890)."""
+"""Transactional batches are appended when their coordinator has verified their partition (KIP-890)."""
 
 from ottla.api.requests import ProduceRequest
 from ottla.errors import Code, KafkaError
@@ -34,7 +34,7 @@ class BatchVerification:
         verifications = partition.log.producers.verifications
         return verifications.begin_for(batch, adds_partitions=version >= ADDS_SINCE, now_ms=self._clock.wall_ms())
 
-    async def vouched(self, partition: Partition, batch: Batch, request: ProduceRequest, *, version: int) -> None:
+    async def verified(self, partition: Partition, batch: Batch, request: ProduceRequest, *, version: int) -> None:
         """KafkaError unless the partition is in the batch's transaction."""
         if not partition.log.producers.in_transaction(batch.producer_id, batch.producer_epoch):
             await self._ask_coordinator(partition, batch, request, version=version)
@@ -46,7 +46,7 @@ class BatchVerification:
         if not adds and not self._settings.broker("transaction.partition.verification.enable"):
             return
         assert request.transactional_id is not None  # as must_verify has checked
-        await self._verifier.vouch(
+        await self._verifier.verify(
             Asked(request.transactional_id, batch.producer_id, batch.producer_epoch, adds),
             (partition.topic, partition.index),
             knows_abortable=version >= ABORTABLE_SINCE,

@@ -115,9 +115,9 @@ def _append_verified(
     version = uncommitted.call.version
     ticket = verification.begin(partition, batch, version=version)
 
-    async def vouched() -> None:
-        await verification.vouched(partition, batch, uncommitted.request, version=version)
+    async def verified() -> None:
+        await verification.verified(partition, batch, uncommitted.request, version=version)
 
     uncommitted.wait(batch, outcome)
-    append = uncommitted.append_prepared(partition, batch, outcome, ticket=ticket, first=vouched)
+    append = uncommitted.append_prepared(partition, batch, outcome, ticket=ticket, first=verified)
     partition.lines.verifying.join(batch.producer_id, append)

@@ -38,7 +38,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         self._markers.close()
         await super().stop()
 
-    # who keeps what
+    # looking up
 
     @property
     def version(self) -> int:
@@ -101,7 +101,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         return await self._decide(shard, transactional_id, ask)
 
     async def member_codes(self, membership: Membership) -> list[Code]:
-        """What a partition's leader asks before it lets a first batch in."""
+        """A partition's leader asks before it appends a transaction's first batch."""
         session = ProducerSession(membership.producer_id, membership.epoch)
         partitions = membership.partitions
         try:

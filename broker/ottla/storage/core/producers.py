@@ -266,7 +266,7 @@ class Producers:
         return producer is not None and producer.transaction_start >= 0 and producer.epoch == epoch
 
     def require_verified(self, batch: Batch, ticket: Ticket | None) -> None:
-        """Refuse a transactional batch unless its transaction is open here or the coordinator has vouched for it."""
+        """Refuse a transactional batch unless its transaction is open here or the coordinator has verified it."""
         if not self.in_transaction(batch.producer_id, batch.producer_epoch):
             self.verifications.require(batch, ticket, producer_is_known=batch.producer_id in self.by_id)
 
