@@ -324,7 +324,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a batch overtakes one of its client that is still being opened",
-        "replica/lines.py",
+        "replica/serial_queue.py",
         "            if before is not None and not before.done():\n",
         "            if False:\n",
     ),

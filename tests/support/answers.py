@@ -6,10 +6,10 @@ from typing import Any
 
 from ottla.api.call import Answer, Deferred
 
-__all__ = ["entries_to_write"]
+__all__ = ["settled"]
 
 
-async def entries_to_write(answer: Any) -> Answer:
+async def settled(answer: Any) -> Answer:
     if isinstance(answer, Deferred):
         done = asyncio.Event()
         answer.start(done.set)

@@ -9,7 +9,7 @@ from ottla.api.call import Answer, Call
 from ottla.api.client import Client
 from ottla.api.pacing import LongWork, Pace
 from ottla.api.registry import load_all
-from support.answers import entries_to_write
+from support.answers import settled
 from support.frames import decode_response, encode_request
 
 __all__ = ["call_of", "decoded", "handle", "read"]
@@ -33,7 +33,7 @@ def call_of(key: int, version: int, on_close: dict[object, Callable[[], None]] |
 async def handle(message: Any, call: Call, **parts: Any) -> Any:
     """The answer as kio reads it. Of `parts` the handler gets those that it names."""
     needs = {name: parts[name] for name in call.api.needs}
-    return decoded(await entries_to_write(call.api.handler(message, call, **needs)), call)
+    return decoded(await settled(call.api.handler(message, call, **needs)), call)
 
 
 def decoded(answer: Answer, call: Call) -> Any:

@@ -125,7 +125,7 @@ class MemberProcess:
         self._process.stdout.close()
 
 
-def entries_to_write(members: list[Member], partitions: int, *, timeout_s: float = JOIN_S) -> None:
+def settled(members: list[Member], partitions: int, *, timeout_s: float = JOIN_S) -> None:
     """Until every partition is owned by exactly one of the members, and each has its fair share."""
 
     def shares() -> list[int]:

@@ -14,7 +14,7 @@ class LoopCalls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.on_loop: Counter[str] = Counter()
-        self.in_thread: Counter[str] = Counter()
+        self.elsewhere: Counter[str] = Counter()
         self._loop = 0
         for name in WAITING:
             monkeypatch.setattr(os, name, self._counted(name))
@@ -24,7 +24,7 @@ class LoopCalls:
 
         def counted(*arguments, **options):  # type: ignore[no-untyped-def]
             if self._loop:
-                counts = self.on_loop if threading.get_ident() == self._loop else self.in_thread
+                counts = self.on_loop if threading.get_ident() == self._loop else self.elsewhere
                 counts[name] += 1
             return call(*arguments, **options)
 
@@ -32,7 +32,7 @@ class LoopCalls:
 
     def begin(self) -> None:
         self.on_loop.clear()
-        self.in_thread.clear()
+        self.elsewhere.clear()
         self._loop = threading.get_ident()
 
     def end(self) -> None:

@@ -180,11 +180,11 @@ class HostFleet:
         new = NewTopic(topic, assignments=list(enumerate(replicas)), configs=configs)
         (outcome,) = await self.submit(CreateTopics([new]))
         assert outcome.ok, outcome
-        await self.entries_to_write()
+        await self.settled()
 
-    async def entries_to_write(self) -> None:
+    async def settled(self) -> None:
         for broker in self.brokers.values():
-            await broker.host.entries_to_write()
+            await broker.host.settled()
 
     def configure(self, topic: str, key: str, value: str) -> None:
         self.apply(config_record(resource_type=ResourceType.TOPIC, resource_name=topic, key=key, value=value))
@@ -194,7 +194,7 @@ class HostFleet:
 
     async def elect(self, topic: str, index: int, leader: int, *, isr: tuple[int, ...] | None = None) -> None:
         self.apply(partition_change_record(self.image.topics[topic].id, index, leader=leader, isr=isr))
-        await self.entries_to_write()
+        await self.settled()
 
     def place(self, topic: str, index: int, directories: list[uuid.UUID]) -> None:
         self.apply(partition_change_record(self.image.topics[topic].id, index, directories=directories))

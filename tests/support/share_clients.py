@@ -164,7 +164,7 @@ def with_node(
         node = ShareNode(fleet, brokers[0])
         node.turn_on()
         node.set_group("share.auto.offset.reset", "earliest")
-        await fleet.entries_to_write()
+        await fleet.settled()
         try:
             await test(node)
         finally:

@@ -20,7 +20,7 @@ def must_verify(partition: Partition, batch: Batch, request: ProduceRequest) -> 
         raise KafkaError(Code.transactional_id_authorization_failed, "Transactional records need a transactional id")
     producer_id = batch.producer_id
     known = partition.log.producers.in_transaction(producer_id, batch.producer_epoch)
-    return not known or producer_id in partition.lines.verifying
+    return not known or producer_id in partition.pending_batches.verifying
 
 
 class BatchVerification:

@@ -87,8 +87,8 @@ class Uncommitted(Deferred):
         try:
             if first is not None:
                 await first()
-            openings = self.replicas.openings
-            batch = await openings.prepared(batch, partition.log.settings, partition, client=self.client, tried=tried)
+            validation = self.replicas.validation
+            batch = await validation.prepared(batch, partition.log.settings, partition, client=self.client, tried=tried)
             self.append(partition, batch, outcome, ticket)
         except KafkaError as error:
             self.refuse(outcome, error, partition.topic)

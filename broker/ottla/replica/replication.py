@@ -1,4 +1,5 @@
-"""Copying between this broker and the others, arranged as the image says: links to leaders, and in-sync sets."""
+"""Replication of this broker: follows leaders as the image says, and maintains the in-sync sets of its own
+partitions."""
 
 import asyncio
 import logging
@@ -19,10 +20,10 @@ __all__ = ["Replication"]
 log = logging.getLogger("ottla.replica")
 
 NO_BROKER_EPOCH = -1
-CUTS_AT_ONCE_MAX = 4  # each may keep a thread busy for seconds; reads and flushes need the others (RealThreads: 8)
+CUTS_AT_ONCE_MAX = 4  # each may block a thread for seconds; reads and flushes need the others (RealThreads: 8)
 
 
-class Hosting(Protocol):
+class ReplicationHost(Protocol):
     node_id: int
 
     @property
@@ -32,7 +33,7 @@ class Hosting(Protocol):
 
 class Replication:
     def __init__(
-        self, host: Hosting, *, connect: Connect, controller: Controller, system: System, lag_max_s: float
+        self, host: ReplicationHost, *, connect: Connect, controller: Controller, system: System, lag_max_s: float
     ) -> None:
         self._host = host
         self._connect = connect
@@ -93,7 +94,7 @@ class Replication:
             self._isr_changes.consider((partition,))
 
     def brokers_changed(self) -> None:
-        """One that was fenced may join, one that is gone need not be waited for, one may have registered again."""
+        """A broker was fenced, unfenced or registered again: in-sync sets and epochs may change."""
         for link in self._links.values():
             link.brokers_changed()
         self._check()
@@ -110,4 +111,4 @@ class Replication:
             try:
                 self._check()
             except Exception:
-                log.exception("checking for followers that lag failed; it is tried again")
+                log.exception("checking for lagging followers failed; retrying")

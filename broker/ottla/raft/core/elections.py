@@ -54,7 +54,7 @@ class Elections:
         self._election_deadline = now
         self._reset_election_deadline()
         if self.is_sole_voter or not self.may_stand:
-            # Nobody to wait for; or nobody will come unless asked.
+            # A sole voter elects itself; an observer has to ask for the log.
             self._election_deadline = now
 
     @property
@@ -63,17 +63,17 @@ class Elections:
 
     @property
     def may_stand(self) -> bool:
-        """A voter whose removal may not be committed still stands: it may be the only one that has that entry."""
+        """A voter whose removal may be uncommitted still stands: it may be the only one that has that entry."""
         return any(is_voter(voters, self.member) for voters in self.log.voters_possible())
 
     @property
     def is_sole_voter(self) -> bool:
         return len(self.log.voters) == 1 and self.is_voter
 
-    # -- what happened
+    # -- events
 
     def step(self, message: Message, now: float) -> str | None:
-        """None, or why the message was dropped: nobody sends such a one by right."""
+        """Process a message. Returns why it was dropped, or None."""
         self.now = now
         peers = self.leadership.peers if self.leadership is not None else ()
         if refusal := self._admission.refusal(message, term=self.term, vote=self.vote, peers=peers):
@@ -92,7 +92,7 @@ class Elections:
         return self._admission.may_hint(source)
 
     def tick(self, now: float) -> None:
-        """Call it when `deadline` has passed; earlier or more often does no harm."""
+        """Call when `deadline` has passed; earlier or repeated calls do no harm."""
         self.now = now
         if self.leadership is not None:
             if not self.leadership.tick(now):
@@ -108,13 +108,13 @@ class Elections:
         return self._election_deadline if self.leadership is None else self.leadership.deadline()
 
     def leader_gone(self, node_id: int, now: float) -> None:
-        """The leader's process has ended: no need to wait for its silence. One after the other, so that votes do not
-        split: all learn of it at the same moment."""
+        """The leader's process has ended, so there is no need to wait for the time-out. The followers start elections
+        one after the other: all learn of it at the same moment, and votes would split."""
         self.now = now
         if self.role is Role.FOLLOWER and self.leader == node_id:
             self.leader = None
             turn = sum(voter.id < self.member.id for voter in self.log.voters if voter.id != node_id)
-            # Half a turn for the others to notice too: until then they would not vote.
+            # Half a step later, so that the other followers have noticed too: before that they would not vote.
             self._election_deadline = now + (turn + 0.5 + self._random.random() / 4) * self.config.heartbeat_s / 2
 
     # -- terms
@@ -127,7 +127,7 @@ class Elections:
         if message.term == self.term:
             return True
         if isinstance(message, m.Append | m.InstallSnapshot):
-            # A leader of the past: it learns from our term in the answer that it has to step down.
+            # A leader of an old term: it learns from our term in the answer that it has to step down.
             self._send(m.AppendReply(self.member, message.source.id, self.term, accepted=False, index=0))
         return False
 
@@ -155,13 +155,13 @@ class Elections:
         return message.term == self.term
 
     def _hears_a_leader(self) -> bool:
-        """Then an election would only disturb. A leader itself hears a majority, or it would have stepped down."""
+        """Then an election would only disrupt. A leader hears a majority, otherwise it would have stepped down."""
         if self.leader is None:
             return False
         return self.leader == self.member.id or self.now < self._leader_heard_at + self.config.silence_s
 
     def _show_the_leader(self, message: m.VoteRequest) -> None:
-        """The asker may have been removed from the voters while it was away: it learns that only from the leader."""
+        """The sender may have been removed from the voters while it was down: only the leader can tell it."""
         if not message.pre:
             return
         if self.leadership is not None:
@@ -172,7 +172,7 @@ class Elections:
     # -- elections
 
     def _campaign(self, *, pre: bool, handover: bool = False) -> None:
-        """Pre-vote first: a node that cannot win does not raise the term and so disturbs nobody."""
+        """Pre-vote first: a node that cannot win does not raise the term, so it does not disrupt the quorum."""
         self._reset_election_deadline()
         self.leader = None
         if pre:
@@ -209,7 +209,7 @@ class Elections:
         if granted and not message.pre:
             self.vote = message.source
             self._reset_election_deadline()
-        # A granted pre-vote answers in the term that was asked about: the asker is not in it yet.
+        # A granted pre-vote carries the requested term, which the candidate has not entered yet.
         term = message.term if granted else self.term
         self._send(m.VoteReply(self.member, message.source.id, term, granted=granted, pre=message.pre))
 
@@ -236,7 +236,7 @@ class Elections:
         self.losses[node_id] = last_index
 
     def take_losses(self) -> dict[int, int]:
-        """Members that lost what they had acknowledged, since the last call."""
+        """Members that lost acknowledged entries since the last call."""
         taken, self.losses = self.losses, {}
         return taken
 
@@ -254,7 +254,7 @@ class Elections:
             self._leave_the_voters()
 
     def _leave_the_voters(self) -> None:
-        """Of a leader that was removed. Nobody comes to an observer unless asked, and by then there is somebody to
+        """Step down as a removed leader. An observer has to ask for the log; it waits until there is a leader to
         ask."""
         self._become_follower(self.term, None)
         self._election_deadline = self.now + self.config.heartbeat_s
@@ -276,7 +276,7 @@ class Elections:
         self._heard_leader(message)
         log, previous = self.log, message.previous_index
         if previous and previous < log.commit:
-            # Sent before our answers arrived; what is committed is surely the same.
+            # Sent before our answers arrived; committed entries are the same in both logs.
             self._accept(message, log.commit)
         elif log.term_at(previous) == message.previous_term or not previous:
             log.merge(message.entries)
@@ -329,8 +329,7 @@ class Elections:
             self._send(m.LeaderHint(self.member, message.source.id, self.term, leader=self.leader))
 
     def _on_leader_hint(self, message: m.LeaderHint) -> None:
-        """An observer may know too few voters to find the leader by itself, and so may one that still thinks it
-        votes."""
+        """An observer, or a removed voter that does not know it yet, may know too few voters to find the leader."""
         if self.leader is None and message.leader != self.member.id:
             self._join(message.leader)
 
