@@ -10,7 +10,7 @@ from ottla.api.fetch_plan import FetchPlans
 from ottla.api.fetch_sessions import FetchSessions
 from ottla.api.lookups import Lookups
 from ottla.api.producer_ids import ProducerIds
-from ottla.api.share_results import SharePlacement
+from ottla.api.share_results import LeaderHints
 from ottla.config import BrokerConfig
 from ottla.coordination.coordinator import Surroundings
 from ottla.group.coordinator import GroupCoordinator
@@ -54,7 +54,7 @@ class Parts:
     markers: MarkerWriter
     shares: ShareHost
     share_states: ShareCoordinator
-    placement: SharePlacement
+    leader_hints: LeaderHints
 
     def by_name(self) -> Mapping[str, object]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
@@ -87,5 +87,5 @@ def parts_of(around: Surroundings, coordinators: Coordinators, quorum: Controlle
         markers=coordinators.markers,
         shares=coordinators.shares,
         share_states=coordinators.share_states,
-        placement=SharePlacement(around.replicas, around.feed),
+        leader_hints=LeaderHints(around.replicas, around.feed),
     )

@@ -10,7 +10,7 @@ from ottla.errors import Code, KafkaError
 from ottla.ports import Buffer, Clock
 from ottla.share.core.chunk import Chunk
 from ottla.share.core.partition import Acquired
-from ottla.share.core.sessions import ShareSession, Wanted
+from ottla.share.core.sessions import ShareSession, TopicIdPartition
 from ottla.share.host import ShareHost
 from ottla.share.hosted import PASSING, AcquireLimits, HostedShare, client_error
 
@@ -39,7 +39,7 @@ class Delivered:
 
 
 class Read(NamedTuple):
-    wanted: Wanted
+    wanted: TopicIdPartition
     hosted: HostedShare
     chunk: Chunk
 
@@ -55,11 +55,11 @@ class ShareFetching:
         self._settings = host.settings_of(session.group_id)
         self._woken = asyncio.Event()
         self._watched: dict[HostedShare, None] = {}
-        self._failures: dict[Wanted, Delivered] = {}
-        self._loads: dict[Wanted, asyncio.Task[HostedShare]] = {}
+        self._failures: dict[TopicIdPartition, Delivered] = {}
+        self._loads: dict[TopicIdPartition, asyncio.Task[HostedShare]] = {}
         self._unloaded = False
 
-    async def run(self) -> dict[Wanted, Delivered]:
+    async def run(self) -> dict[TopicIdPartition, Delivered]:
         until = self._clock.monotonic() + self._limits.wait_s
         try:
             while True:
@@ -114,7 +114,7 @@ class ShareFetching:
                 bytes_left -= len(chunk)
         return found
 
-    def _hosted(self, wanted: Wanted) -> HostedShare | None:
+    def _hosted(self, wanted: TopicIdPartition) -> HostedShare | None:
         """None while the state is not loaded: the fetch is woken when it is, or retries."""
         hosted = self._host.find(self._session.group_id, wanted) or self._loaded(wanted)
         if hosted is not None:
@@ -122,7 +122,7 @@ class ShareFetching:
             hosted.add_waiter(self._woken)
         return hosted
 
-    def _loaded(self, wanted: Wanted) -> HostedShare | None:
+    def _loaded(self, wanted: TopicIdPartition) -> HostedShare | None:
         load = self._loads.pop(wanted, None)
         if load is None or (load.done() and load.cancelled()):
             load = self._host.load(self._session.group_id, wanted)
@@ -154,11 +154,11 @@ class ShareFetching:
 
     # acquiring
 
-    def _acquire(self, reads: Iterable[Read]) -> dict[Wanted, Delivered]:
+    def _acquire(self, reads: Iterable[Read]) -> dict[TopicIdPartition, Delivered]:
         """Acquire from all partitions in one turn, so that no record stays locked while others are read."""
         now = self._clock.monotonic()
         missing = self._limits.records_max
-        delivered: dict[Wanted, Delivered] = {}
+        delivered: dict[TopicIdPartition, Delivered] = {}
         for wanted, hosted, chunk in reads:
             if missing <= 0:
                 break

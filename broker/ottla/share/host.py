@@ -15,7 +15,7 @@ from ottla.errors import Code, KafkaError
 from ottla.metadata.model.state import ResourceType
 from ottla.replica.partition import Partition
 from ottla.share.core.messages import Persister, ShareKey
-from ottla.share.core.sessions import ShareSession, ShareSessions, Wanted
+from ottla.share.core.sessions import ShareSession, ShareSessions, TopicIdPartition
 from ottla.share.hosted import HostedShare
 from ottla.share.loading import load
 from ottla.share.locks import Locks
@@ -58,19 +58,19 @@ class ShareHost:
 
     # share-partitions
 
-    def require(self, wanted: Wanted) -> Partition:
+    def require(self, wanted: TopicIdPartition) -> Partition:
         """The topic's partition. KafkaError if it is not here or another broker leads it."""
         partition = self._replicas.require(*wanted)
         partition.require_leader()
         return partition
 
-    def find(self, group_id: str, wanted: Wanted) -> HostedShare | None:
+    def find(self, group_id: str, wanted: TopicIdPartition) -> HostedShare | None:
         """The share-partition if it is loaded and open. KafkaError as `require`."""
         self.require(wanted)
         hosted = self._hosted.get(_key(group_id, wanted))
         return hosted if hosted is not None and hosted.leads else None
 
-    def load(self, group_id: str, wanted: Wanted) -> "asyncio.Task[HostedShare]":
+    def load(self, group_id: str, wanted: TopicIdPartition) -> "asyncio.Task[HostedShare]":
         """Load it from its coordinator. KafkaError as `require`; the task raises those of Persister."""
         key, partition = _key(group_id, wanted), self.require(wanted)
         task = self._loading.get(key)
@@ -118,7 +118,7 @@ class ShareHost:
 
     # sessions
 
-    def open_session(self, group_id: str, member_id: str, wanted: Iterable[Wanted]) -> ShareSession:
+    def open_session(self, group_id: str, member_id: str, wanted: Iterable[TopicIdPartition]) -> ShareSession:
         sessions_max = self._settings.broker("group.share.max.share.sessions")
         return self.sessions.open(group_id, member_id, wanted, sessions_max=sessions_max)
 
@@ -138,6 +138,6 @@ class ShareHost:
                 hosted.end()
 
 
-def _key(group_id: str, wanted: Wanted) -> ShareKey:
+def _key(group_id: str, wanted: TopicIdPartition) -> ShareKey:
     topic, index = wanted
     return ShareKey(group_id, uuid.UUID(bytes=topic), index)

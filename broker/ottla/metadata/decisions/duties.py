@@ -25,8 +25,8 @@ Setting = Callable[[str], Any]
 def at_activation(image: Image, context: Context) -> list[Record]:
     """A new fleet's features; and what an older one lacks."""
     records = [] if image.features else initial_feature_records()
-    ahead, _ = image.apply(records, version=image.version, epoch=image.epoch)
-    return records + eligible_safety_records(ahead, context)
+    image_after, _ = image.apply(records, version=image.version, epoch=image.epoch)
+    return records + eligible_safety_records(image_after, context)
 
 
 class Duty(msgspec.Struct, frozen=True):

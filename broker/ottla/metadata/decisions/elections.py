@@ -29,12 +29,12 @@ class Election(enum.Enum):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What holds for a partition when it changes. Without `keeps_eligible` the last in-sync replica never leaves."""
+    """What holds for a partition when it changes. Without `elr_enabled` the last in-sync replica never leaves."""
 
     may_lead: Callable[[int], bool]
     isr_size_min: int
     directory_for: Callable[[int], uuid.UUID]
-    keeps_eligible: bool = True
+    elr_enabled: bool = True
     election: Election = Election.ONLINE
 
 
@@ -110,7 +110,7 @@ def _without(rules: Rules, lost: Set[int]) -> Rules:
 def _eligible(
     state: PartitionState, target: PartitionState, rules: Rules, unclean_shutdown: Set[int]
 ) -> tuple[int, ...]:
-    if not rules.keeps_eligible or _is_large_enough(target, rules):
+    if not rules.elr_enabled or _is_large_enough(target, rules):
         return ()
     before = dict.fromkeys((*state.elr, *state.isr))
     gone = unclean_shutdown | set(target.isr)
@@ -134,7 +134,7 @@ def _with_leader(state: PartitionState, target: PartitionState, rules: Rules) ->
     leader = _unclean_leader(state, target, rules)
     if leader != NO_LEADER:
         return msgspec.structs.replace(target, leader=leader, isr=(leader,), elr=())
-    in_sync = target.isr or (() if rules.keeps_eligible else tuple(x for x in state.isr if x in target.replicas))
+    in_sync = target.isr or (() if rules.elr_enabled else tuple(x for x in state.isr if x in target.replicas))
     return msgspec.structs.replace(target, leader=NO_LEADER, isr=in_sync)
 
 
@@ -161,13 +161,13 @@ def _unclean_leader(state: PartitionState, target: PartitionState, rules: Rules)
     """One that a reassignment is adding has the least: it comes last."""
     able = sorted(filter(rules.may_lead, target.replicas), key=target.adding.__contains__)
     last = state.last_known_elr
-    if rules.keeps_eligible and not target.isr and not target.elr and len(last) == 1 and last[0] in able:
+    if rules.elr_enabled and not target.isr and not target.elr and len(last) == 1 and last[0] in able:
         return last[0]
     return able[0] if able and rules.election is Election.UNCLEAN else NO_LEADER
 
 
 def _last_known(state: PartitionState, target: PartitionState, rules: Rules) -> tuple[int, ...]:
-    if not rules.keeps_eligible or target.leader != NO_LEADER:
+    if not rules.elr_enabled or target.leader != NO_LEADER:
         return ()
     last = state.last_known_elr if state.leader == NO_LEADER else (state.leader,)
     return tuple(each for each in last if each in target.replicas)

@@ -10,7 +10,7 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import NO_LEADER, PartitionState, Topic
 
-__all__ = ["alter", "broker_left", "broker_returned", "eligible_again"]
+__all__ = ["alter", "broker_left", "broker_returned", "recompute_elr"]
 
 
 # -- a leader changes the in-sync replicas
@@ -97,7 +97,7 @@ def broker_returned(image: Image, broker_id: int, context: Context) -> list[Reco
     )
 
 
-def eligible_again(image: Image, context: Context) -> list[Record]:
+def recompute_elr(image: Image, context: Context) -> list[Record]:
     """After a change of min.insync.replicas: who is eligible is decided again, on the image that has the change."""
     return _changes(image, context, concerned=lambda state: bool(state.elr), change=changed, may_lead=image.is_active)
 

@@ -12,8 +12,8 @@ __all__ = [
     "ELIGIBLE_LEADER_REPLICAS",
     "MIN_INSYNC_REPLICAS",
     "allows_unclean_election",
+    "elr_enabled",
     "isr_size_min",
-    "keeps_eligible",
     "rules_of",
 ]
 
@@ -33,7 +33,7 @@ def allows_unclean_election(image: Image, topic: str, context: Context) -> bool:
     return context.unclean_elections if text is None else text.strip().lower() == "true"
 
 
-def keeps_eligible(image: Image) -> bool:
+def elr_enabled(image: Image) -> bool:
     return image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) >= 1
 
 
@@ -52,7 +52,7 @@ def rules_of(
         may_lead=may_lead or image.is_active,
         isr_size_min=isr_size_min(image, topic, context),
         directory_for=lambda broker_id: _directory(image, broker_id),
-        keeps_eligible=keeps_eligible(image),
+        elr_enabled=elr_enabled(image),
         election=election,
     )
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from ottla.errors import Code, KafkaError
 
-__all__ = ["FINAL_EPOCH", "INITIAL_EPOCH", "ShareSession", "ShareSessions", "Wanted"]
+__all__ = ["FINAL_EPOCH", "INITIAL_EPOCH", "ShareSession", "ShareSessions", "TopicIdPartition"]
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 
-Wanted = tuple[bytes, int]
+TopicIdPartition = tuple[bytes, int]
 """(raw topic id, partition)"""
 
 
@@ -25,17 +25,17 @@ class ShareSession:
 
     group_id: str
     member_id: str
-    wanted: dict[Wanted, None] = field(default_factory=dict)
+    wanted: dict[TopicIdPartition, None] = field(default_factory=dict)
     epoch: int = 1
     """The epoch that the next request must carry."""
 
-    def change(self, added: Iterable[Wanted], forgotten: Iterable[Wanted]) -> None:
+    def change(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         for key in added:
             self.wanted.setdefault(key)
         for key in forgotten:
             self.wanted.pop(key, None)
 
-    def served(self, key: Wanted) -> None:
+    def served(self, key: TopicIdPartition) -> None:
         """Move the partition to the end, so that all partitions get their turn."""
         if key in self.wanted:
             del self.wanted[key]
@@ -53,7 +53,9 @@ class ShareSessions:
         """False when it was closed or replaced."""
         return self._sessions.get((session.group_id, session.member_id)) is session
 
-    def open(self, group_id: str, member_id: str, wanted: Iterable[Wanted], *, sessions_max: int) -> ShareSession:
+    def open(
+        self, group_id: str, member_id: str, wanted: Iterable[TopicIdPartition], *, sessions_max: int
+    ) -> ShareSession:
         """Replaces the member's previous session; its acquired records stay acquired and can be acknowledged.
 
         KafkaError: SHARE_SESSION_LIMIT_REACHED.
