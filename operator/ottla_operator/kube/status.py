@@ -1,4 +1,4 @@
-"""Writing the status of an object, only when it has changed."""
+"""Writes the status of an object when it has changed."""
 
 from typing import Any, TypeVar, cast
 
