@@ -27,12 +27,11 @@ class Fleet:
 
     def context(self) -> Context:
         return Context(
-            now_ms=0,
             new_uuid=lambda: uuid.UUID(int=self.random.getrandbits(128), version=4),
             random=self.random,
             next_version=self.image.version + 1,
             supported_features=SUPPORTED_FEATURES,
-            **self.settings,
+            **{"now_ms": 0, **self.settings},
         )
 
     def ask(self, command: ask.Command[Any]) -> Any:

@@ -23,6 +23,8 @@ def api_versions(request: ApiVersionsRequest, call: Call, feed: MetadataFeed) ->
         return call.reply(error_code=Code.unsupported_version, api_keys=[_range(APIS[18])])
     if call.version >= 3 and not _names_software(request):
         return call.reply(error_code=Code.invalid_request)
+    if call.client.authentication is not None:
+        call.client.authentication.greeted()
     image = feed.image
     return call.reply(
         api_keys=[_range(served) for _, served in sorted(APIS.items())],

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable
 from typing import Any
 
+from ottla.api.authorizing import require, topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import ShareAcknowledgeRequest
@@ -16,6 +17,7 @@ from ottla.api.share_results import (
     by_topic,
 )
 from ottla.errors import Code, KafkaError
+from ottla.security.core.access import Operation, Resource
 from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, TopicIdPartition
 from ottla.share.host import ShareHost
 
@@ -25,10 +27,12 @@ def share_acknowledge(
     request: ShareAcknowledgeRequest, call: Call, shares: ShareHost, leader_hints: LeaderHints
 ) -> Awaitable[Answer]:
     check_shares_served(leader_hints.image)
+    require(call, Operation.READ, Resource.GROUP, request.group_id or "")
+    readable = topic_access(call, Operation.READ, leader_hints.image)
     if request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(Code.invalid_share_session_epoch, "a share session is opened by a fetch")
     session = shares.sessions.proceed(request.group_id or "", request.member_id or "", request.share_session_epoch)
-    pending = acknowledge(session, acknowledgements_in(request.topics), shares)
+    pending = acknowledge(session, acknowledgements_in(request.topics), shares, readable)
     is_last = request.share_session_epoch == FINAL_EPOCH
     return _answer(session, pending, call, shares, leader_hints, is_last=is_last)
 

@@ -211,6 +211,10 @@ class ListGroupsRequest:
     types_filter: Sequence[str]
 
 
+class SaslHandshakeRequest:
+    mechanism: str
+
+
 class ApiVersionsRequest:
     client_software_name: str
     client_software_version: str
@@ -364,6 +368,44 @@ class TxnOffsetCommitRequest:
     group_instance_id: str | None
 
 
+class DescribeAclsRequest:
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
+
+
+class CreateAclsAclCreation:
+    resource_type: int
+    resource_name: str
+    resource_pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+class CreateAclsRequest:
+    creations: Sequence[CreateAclsAclCreation]
+
+
+class DeleteAclsFilter:
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
+
+
+class DeleteAclsRequest:
+    filters: Sequence[DeleteAclsFilter]
+
+
 class DescribeConfigsResource:
     resource_type: int
     resource_name: str
@@ -399,6 +441,10 @@ class DescribeLogDirsDescribableLogDirTopic:
 
 class DescribeLogDirsRequest:
     topics: Sequence[DescribeLogDirsDescribableLogDirTopic] | None
+
+
+class SaslAuthenticateRequest:
+    auth_bytes: bytes
 
 
 class CreatePartitionsAssignment:
@@ -519,6 +565,32 @@ class AlterClientQuotasEntryData:
 class AlterClientQuotasRequest:
     entries: Sequence[AlterClientQuotasEntryData]
     validate_only: bool
+
+
+class DescribeUserScramCredentialsUserName:
+    name: str
+
+
+class DescribeUserScramCredentialsRequest:
+    users: Sequence[DescribeUserScramCredentialsUserName] | None
+
+
+class AlterUserScramCredentialsScramCredentialDeletion:
+    name: str
+    mechanism: int
+
+
+class AlterUserScramCredentialsScramCredentialUpsertion:
+    name: str
+    mechanism: int
+    iterations: int
+    salt: bytes
+    salted_password: bytes
+
+
+class AlterUserScramCredentialsRequest:
+    deletions: Sequence[AlterUserScramCredentialsScramCredentialDeletion]
+    upsertions: Sequence[AlterUserScramCredentialsScramCredentialUpsertion]
 
 
 class DescribeQuorumPartitionData:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ottla.api.authorizing import TopicAccess
 from ottla.api.call import Call
 from ottla.api.cluster_view import brokers_on
 from ottla.errors import Code, KafkaError
@@ -57,11 +58,16 @@ def acknowledgements_in(topics: Iterable[Any]) -> dict[TopicIdPartition, list[Ac
 
 
 def acknowledge(
-    session: ShareSession, acknowledgements: Mapping[TopicIdPartition, list[Acknowledgement]], shares: ShareHost
+    session: ShareSession,
+    acknowledgements: Mapping[TopicIdPartition, list[Acknowledgement]],
+    shares: ShareHost,
+    readable: TopicAccess | None,
 ) -> PendingAcknowledgements:
     pending = PendingAcknowledgements({}, {})
     for wanted, each in acknowledgements.items():
         try:
+            if readable is not None:
+                readable.require(wanted[0])
             hosted = shares.find(session.group_id, wanted)
             if hosted is None:
                 raise KafkaError(

@@ -23,6 +23,8 @@ The same, with sample events and a Spark pipeline over them:
 Groups of consumers, and how far behind they are:
   ottla groups list
   ottla groups describe my-group
+Users who log in with a password:
+  ottla users add alice
 Find a setting and read what it does:
   ottla config list retention
   ottla config show retention.ms --topic
@@ -60,7 +62,7 @@ def _print_version() -> int:
 def _commands() -> "typer.Typer":
     import typer
 
-    from ottla.cli import config, fleet, format, groups, pipeline, serve, up
+    from ottla.cli import config, fleet, format, groups, pipeline, pki, serve, up, users
 
     commands = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -75,5 +77,7 @@ def _commands() -> "typer.Typer":
     commands.add_typer(fleet.commands, name="fleet", help=fleet.HELP)
     commands.add_typer(pipeline.commands, name="pipeline", help=pipeline.HELP)
     commands.add_typer(groups.commands, name="groups", help=groups.HELP)
+    commands.add_typer(users.commands, name="users", help=users.HELP)
+    commands.add_typer(pki.commands, name="pki", help=pki.HELP)
     commands.add_typer(config.commands, name="config", help=config.HELP)
     return commands

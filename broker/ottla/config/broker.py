@@ -6,9 +6,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ottla.config.addresses import addresses
+from ottla.config.authorizers import check_authorizer, warn_of_authorizer
 from ottla.config.check import broker_setting_of, check_broker_setting
 from ottla.config.endpoints import Endpoint, Voter
-from ottla.config.plaintext import refuse_false_security, unused_security
+from ottla.config.listeners import refuse_false_security, unused_security
 from ottla.config.retired import why_retired
 from ottla.config.table import BROKER
 from ottla.config.values import out_of_range, parse, render
@@ -77,20 +78,21 @@ def configure(given: Mapping[str, str], sources: Mapping[str, str], *, hostname:
     """`sources` says where each setting was given; `hostname` is advertised for a listener on every address."""
     texts, origins = dict(given), dict(sources)
     _same_node_id(texts, origins)
-    warnings = (*filter(None, (_warning(name, origins[name]) for name in texts)), *unused_security(texts, origins))
+    warnings = tuple(filter(None, (_warning(name, origins[name]) for name in texts)))
     values = {setting.name: setting.default for setting in BROKER.values()}
     for name, text in texts.items():
         if setting := broker_setting_of(name):
             _refuse_if(check_broker_setting(name, text, dynamic=False), name, text, origins[name])
             values[name] = parse(setting, text)
     _fit_together(values)
-    refuse_false_security(values, origins)
+    check_authorizer(values, origins)
     places = addresses(texts, origins, values, hostname=hostname)
+    refuse_false_security(places.listeners, places.controller_listeners, values)
     return BrokerConfig(
         explicit=MappingProxyType(texts),
         sources=MappingProxyType(origins),
         values=MappingProxyType(values),
-        warnings=warnings,
+        warnings=(*warnings, *unused_security(places.listeners, origins), *warn_of_authorizer(values, origins)),
         log_dirs=_log_dirs(values),
         listeners=places.listeners,
         advertised=places.advertised,

@@ -18,7 +18,7 @@ SOURCES = Path(__file__).parents[1]
 USED_HERE = {
     "advertised.listeners", "broker.id", "controller.listener.names", "internal.segment.bytes",
     "listener.security.protocol.map", "listeners", "log.dir", "log.dirs", "metadata.log.dir", "node.id",
-    "process.roles", "cluster.id", "broker.rack",
+    "process.roles", "cluster.id", "broker.rack", "ssl.client.auth",
     *(name for limits in GROUP_SETTINGS.values() if isinstance(limits, Limits) for name in limits),
 }  # fmt: skip
 

@@ -1,16 +1,20 @@
 """Reads a server.properties file: the one place of this package that touches the machine."""
 
+import contextlib
 import os
 import socket
 from collections.abc import Mapping
 
 from ottla.config.broker import BrokerConfig, configure
-from ottla.config.plaintext import refuse_lost_security
+from ottla.config.endpoints import PROTOCOLS, BadEndpoint, parse_protocol_map
+from ottla.config.listeners import refuse_lost_security
 from ottla.config.properties import parse_properties
 from ottla.config.providers import provided
 from ottla.errors import Refusal
 
 __all__ = ["load"]
+
+PROTOCOLS_OF = "listener.security.protocol.map"
 
 
 def load(path: str | None, overrides: Mapping[str, str], data_dir: str | None, port: int | None) -> BrokerConfig:
@@ -25,9 +29,17 @@ def load(path: str | None, overrides: Mapping[str, str], data_dir: str | None, p
         given["log.dirs"], sources["log.dirs"] = data_dir, "--data-dir"
     given = provided(given, sources, os.environ)
     if port is not None:
-        refuse_lost_security(given, sources)
+        if "listeners" in given:
+            refuse_lost_security(given["listeners"], _protocols(given.get(PROTOCOLS_OF)), sources["listeners"])
         given["listeners"], sources["listeners"] = f"PLAINTEXT://127.0.0.1:{port}", "--port"
     return configure(given, sources, hostname=socket.gethostname())
+
+
+def _protocols(text: str | None) -> dict[str, str]:
+    """A map that cannot be read is reported later."""
+    with contextlib.suppress(BadEndpoint):
+        return dict(zip(PROTOCOLS, PROTOCOLS, strict=True)) | parse_protocol_map(text or "")
+    return {}
 
 
 def _read(path: str) -> list[tuple[str, str, int]]:

@@ -13,8 +13,13 @@ from ottla.api.client import Client
 from ottla.net.answers import Answers
 from ottla.net.handling import Handling
 from ottla.net.intake import Intake
+from ottla.net.listener_security import PLAIN_LISTENER, ListenerSecurity
 from ottla.net.outbox import Outbox
 from ottla.net.shared import Shared
+from ottla.security.authentication import Authentication
+from ottla.security.core.certificate_names import BadCertificate
+from ottla.security.core.logins import Login
+from ottla.security.core.principal_rules import NoRuleApplies
 from ottla.wire.frames import FrameBuffer, FrameLimits
 from ottla.wire.reader import Malformed
 
@@ -33,15 +38,20 @@ class Connection(asyncio.BufferedProtocol):
         *,
         frame_bytes_max: int,
         limits: FrameLimits | None = None,
+        security: ListenerSecurity = PLAIN_LISTENER,
         open_connections: "set[Connection]",
     ) -> None:
         self._shared = shared
         self._listener = listener
+        self._security = security
         self._open_connections = open_connections
+        self._limits = (frame_bytes_max, limits)
         self._frames = FrameBuffer(frame_bytes_max=frame_bytes_max, buffers=shared.buffers, limits=limits)
+        self._authentication: Authentication | None = None
         self._intake = Intake(self._frames, shared.requests)
         self._reading = True
         self._host = "?"
+        self._stranger: str | None = None  # why nobody knows who it is
         self.received_bytes = 0
 
     # transport → connection
@@ -64,15 +74,36 @@ class Connection(asyncio.BufferedProtocol):
             shared,
             self._transport,
             self,
-            client=Client(self._listener, self._host, authorizer=shared.authorizer),
+            client=self._client(),
             intake=self._intake,
             answers=self._answers,
         )
         self._open_connections.add(self)
-        if reason := shared.admission.enter(self._host):
+        if reason := shared.admission.enter(self._host) or self._stranger:
             self.close(reason)
         elif pause_ms := shared.allowances.connection_pause_ms(self._host):
             self.pause(pause_ms)
+
+    def _client(self) -> Client:
+        """Known by its certificate, or to be known by its login."""
+        shared = self._shared
+        client = Client(self._listener, self._host, authorizer=shared.authorizer, trail=shared.trail)
+        rules = self._security.login
+        if rules is not None:
+            client.authentication = self._authentication = Authentication(
+                rules, host=self._host, clock=self._shared.clock, identify=self._logged_in
+            )
+            self._frames.set_limits(rules.receive_bytes_max, None)
+            return client
+        try:
+            client.identify(self._security.principal_of(self._transport.get_extra_info("ssl_object")))
+        except (NoRuleApplies, BadCertificate) as error:
+            self._stranger = f"its certificate gives no principal: {error}"
+        return client
+
+    def _logged_in(self, login: Login) -> None:
+        self._frames.set_limits(*self._limits)
+        self._handling.client.log_in(login)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._open_connections.discard(self)
@@ -84,6 +115,8 @@ class Connection(asyncio.BufferedProtocol):
         self._intake.close(self)
         self._answers.close()
         self._handling.close()
+        if self._authentication is not None:
+            self._authentication.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.free_space()
@@ -118,6 +151,8 @@ class Connection(asyncio.BufferedProtocol):
                 elif intake.turn_is_over:
                     intake.give_way(self.resume)
         except Malformed as error:
+            if self._authentication is not None:
+                self._authentication.spoiled(str(error))
             self.close(f"bad request: {error}")
             return
         frames.settle()
@@ -170,5 +205,9 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def close_if_idle_since(self, deadline: float) -> None:
-        if self._answers.are_idle_since(deadline):
+        """Also when it takes too long to log in."""
+        if self._authentication is not None and self._authentication.is_late(self._shared.clock.monotonic()):
+            self._authentication.spoiled("it took too long to log in")
+            self.close("it took too long to log in (ottla.authentication.timeout.ms)")
+        elif self._answers.are_idle_since(deadline):
             self.close("idle for connections.max.idle.ms", quiet=True)

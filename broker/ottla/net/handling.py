@@ -21,6 +21,9 @@ from ottla.net.intake import Intake
 from ottla.net.not_served import not_served
 from ottla.net.quiet import LineLimit
 from ottla.net.shared import Shared
+from ottla.security.authentication import Authentication, OutOfOrder
+from ottla.security.core.authentication import Sent
+from ottla.security.core.logins import LoginRefused
 from ottla.wire.reader import Malformed, TooMany
 
 __all__ = ["Handling"]
@@ -28,7 +31,8 @@ __all__ = ["Handling"]
 log = logging.getLogger("ottla.net")
 log.addFilter(LineLimit())
 
-API_VERSIONS = 18
+SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
+SENT = {API_VERSIONS: Sent.VERSIONS, SASL_HANDSHAKE: Sent.HANDSHAKE, SASL_AUTHENTICATE: Sent.AUTHENTICATE}
 UNREADABLE = (Malformed, IndexError, struct.error, UnicodeDecodeError)
 
 
@@ -47,8 +51,8 @@ class Receiver(Protocol):
 
 
 class Handling:
-    __slots__ = ("_answers", "_client", "_connection", "_intake", "_on_close", "_shared", "_transport",
-                 "_under_way")  # fmt: skip
+    __slots__ = ("_answers", "_authentication", "_connection", "_intake", "_on_close", "_shared", "_transport",
+                 "_under_way", "client")  # fmt: skip
 
     def __init__(
         self,
@@ -63,7 +67,8 @@ class Handling:
         self._shared = shared
         self._transport = transport
         self._connection = connection
-        self._client = client
+        self.client = client
+        self._authentication = client.authentication
         self._intake = intake
         self._answers = answers
         self._under_way: set[asyncio.Future[Any] | Deferred] = set()
@@ -83,6 +88,9 @@ class Handling:
 
     def begin(self, frame: memoryview) -> bool:
         """False when it cannot begin yet: the frame has to come again. Raises Malformed."""
+        login = self._authentication
+        if login is not None and not login.is_passed and (begun := self._begin_login(login, frame)) is not None:
+            return begun
         try:
             key, version, correlation_id, client_size = REQUEST_HEADER.unpack_from(frame, 0)
             api = APIS.get(key)
@@ -101,6 +109,25 @@ class Handling:
         else:
             self._begin_small(request, call)
         return True
+
+    def _begin_login(self, login: Authentication, frame: memoryview) -> bool | None:
+        """As `begin`, before the login is through; None for a request that may be begun like any other."""
+        self._answers.flush()
+        if not self._answers.are_taken:
+            return False
+        if login.is_raw:
+            slot = self._answers.expect()
+            self._await(login.step(bytes(frame)), lambda done: self._raw_finished(slot, done))
+            return True
+        if len(frame) < REQUEST_HEADER.size:
+            raise Malformed(complaint(frame, Malformed("too short")))
+        key, version, _, _ = REQUEST_HEADER.unpack_from(frame, 0)
+        name = APIS[key].name if key in APIS else f"API {key}"
+        try:
+            login.admit(_sent(key, version), name)
+        except OutOfOrder as error:
+            raise Malformed(str(error)) from None
+        return None
 
     def _is_its_turn(self, api: Api, version: int) -> bool:
         """Whether the client has taken all its answers, or this request need not wait for that."""
@@ -135,10 +162,10 @@ class Handling:
         if api.flexible(version):
             position = skip_tags(frame, position)
         shared = self._shared
-        call = Call(shared.long_work, api, version, correlation_id, client_id, self._client, self._on_close)
+        call = Call(shared.long_work, api, version, correlation_id, client_id, self.client, self._on_close)
         shared.handled[api.key] += 1
         if shared.allowances.any_for_clients:
-            call.allowance = shared.allowances.of(self._client.principal.name, client_id or "")
+            call.allowance = shared.allowances.of(self.client.principal.name, client_id or "")
             call.request_bytes = len(frame)
         return call, position
 
@@ -149,7 +176,7 @@ class Handling:
     def _decline(self, api: Api | None, frame: memoryview) -> Answer:
         _, version, correlation_id, client_size = REQUEST_HEADER.unpack_from(frame, 0)
         if api is not None and api.key == API_VERSIONS:
-            call = Call(self._shared.long_work, api, 0, correlation_id, None, self._client)
+            call = Call(self._shared.long_work, api, 0, correlation_id, None, self.client)
             return cast(Answer, self._shared.handlers[api.key](None, call))
         raise Malformed(not_served(api, version, frame, client_size))
 
@@ -207,8 +234,33 @@ class Handling:
         else:
             self._deliver(slot, call, result if error is None else self._failed(call, error))
             self._answers.flush()
-        if self._connection.may_go_on:
+        if self._authentication is not None and (reason := self._reason()) is not None:
+            self._connection.close(f"login failed: {reason}")
+        elif self._connection.may_go_on:
             self._connection.resume()
+
+    def _raw_finished(self, slot: Slot, done: "asyncio.Future[tuple[bytes, int]]") -> None:
+        """After SaslHandshake v0: the answer has a length, and no header."""
+        self._under_way.discard(done)
+        if done.cancelled():
+            return
+        error = done.exception()
+        if self._transport.is_closing():
+            return
+        if error is not None:
+            if not isinstance(error, LoginRefused):
+                log.error("the login of %s failed", self.client.host, exc_info=error)
+            self._connection.close(f"login failed: {self._reason(error)}")
+            return
+        challenge, _ = done.result()
+        self._answers.fill(slot, [len(challenge).to_bytes(4, "big") + challenge])
+        self._answers.flush()
+        self._connection.resume()
+
+    def _reason(self, error: BaseException | None = None) -> str | None:
+        """Why the login failed."""
+        login = self._authentication
+        return (login.failure if login is not None else None) or (str(error) if error is not None else None)
 
     def _defer(self, slot: Slot, call: Call, deferred: Deferred) -> None:
         self._under_way.add(deferred)
@@ -249,9 +301,13 @@ class Handling:
         if isinstance(error, TooMany):
             error = KafkaError(Code.invalid_request, f"The request has {error}; split it")
         if not isinstance(error, KafkaError):
-            log.error("%s v%d from %s failed", call.api.name, call.version, self._client.host, exc_info=error)
+            log.error("%s v%d from %s failed", call.api.name, call.version, self.client.host, exc_info=error)
             error = KafkaError(Code.unknown_server_error, "see the broker's log")
         answer = call.failure(error)
         if answer is None:
             self._connection.close(f"{call.api.name} failed and its answer has no place to say so: {error}")
         return answer
+
+
+def _sent(key: int, version: int) -> Sent:
+    return Sent.HANDSHAKE_0 if key == SASL_HANDSHAKE and version == 0 else SENT.get(key, Sent.OTHER)

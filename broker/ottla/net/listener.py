@@ -15,7 +15,10 @@ from ottla.config import BrokerConfig, Endpoint
 from ottla.errors import Refusal
 from ottla.net.admission import Admission
 from ottla.net.connection import Connection
+from ottla.net.handshakes import HANDSHAKES_MAX, Handshakes
+from ottla.net.listener_security import PLAIN_LISTENER, ListenerSecurity
 from ottla.net.shared import Shared
+from ottla.net.tls import CIPHER_BYTES, TlsTransport
 from ottla.system import give_free_memory_back
 
 __all__ = ["Listener"]
@@ -26,6 +29,7 @@ REAP_SECONDS = 5.0
 BACKLOG = 1024  # where the settings do not say
 ACCEPTED_MAX = 64  # in one turn of the loop
 FULL_SECONDS = 0.1  # until it is tried again whether there is a file for a connection
+Factory = Callable[[], asyncio.BaseProtocol]
 NOT_NOW = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -36,6 +40,7 @@ class Listener:
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._full = False
+        self._handshakes: Handshakes | None = None
         self._connections: set[Connection] = set()
         self._reaper: asyncio.Task[None] | None = None
 
@@ -73,15 +78,18 @@ class Listener:
             if setting in self._config.explicit and self._config[setting] > 0:
                 listening.setsockopt(socket.SOL_SOCKET, option, self._config[setting])
 
-    async def start(self, shared: Shared) -> None:
+    async def start(self, shared: Shared, security: ListenerSecurity = PLAIN_LISTENER) -> None:
         assert self._socket is not None
-        self._accepting = asyncio.ensure_future(self._accept(self._socket, shared))
+        self._handshakes = Handshakes(
+            self.endpoint.name, timeout_s=security.timeout_s, audit=shared.trail, now_s=shared.clock.monotonic
+        )
+        self._accepting = asyncio.ensure_future(self._accept(self._socket, shared, security))
         idle_seconds = self._config["connections.max.idle.ms"] / 1000
-        self._reaper = asyncio.ensure_future(self._reap(shared, idle_seconds))
+        self._reaper = asyncio.ensure_future(self._reap(shared, idle_seconds, security.timeout_s))
 
-    async def _accept(self, listening: socket.socket, shared: Shared) -> None:
+    async def _accept(self, listening: socket.socket, shared: Shared, security: ListenerSecurity) -> None:
         loop = asyncio.get_running_loop()
-        factory = self._factory(shared)
+        factory = self._factory(shared, security)
         readable = asyncio.Event()
         try:
             while True:
@@ -95,7 +103,7 @@ class Listener:
         finally:
             loop.remove_reader(listening)
 
-    async def _connect_all(self, accepted: list[socket.socket], factory: Callable[[], Connection]) -> None:
+    async def _connect_all(self, accepted: list[socket.socket], factory: Factory) -> None:
         """To the end also when the listener stops: uvloop closes a transport that is made while its maker is cancelled
         without a word to its connection, whose requests would be answered into nothing."""
         connecting = asyncio.gather(*(self._connect(each, factory) for each in accepted))
@@ -108,8 +116,9 @@ class Listener:
     def _accept_some(self, listening: socket.socket, admission: Admission) -> list[socket.socket]:
         """Those that wait, as far as there are files for them; all at once, because the kernel's queue is short."""
         accepted: list[socket.socket] = []
-        room = min(admission.room, ACCEPTED_MAX)
-        self._note_full(room <= 0)
+        handshakes = self._handshakes.room if self._handshakes is not None else ACCEPTED_MAX
+        room = min(admission.room - (HANDSHAKES_MAX - handshakes), handshakes, ACCEPTED_MAX)
+        self._note_full(admission.room <= 0)
         with contextlib.suppress(BlockingIOError):
             while len(accepted) < room:
                 try:
@@ -123,7 +132,7 @@ class Listener:
                     break
         return accepted
 
-    async def _connect(self, accepted: socket.socket, factory: Callable[[], Connection]) -> None:
+    async def _connect(self, accepted: socket.socket, factory: Factory) -> None:
         try:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -137,20 +146,28 @@ class Listener:
             log.warning("no files are left for more connections on %s: clients wait (raise `ulimit -n`)", self.endpoint)
         self._full = full
 
-    def _factory(self, shared: Shared) -> Callable[[], Connection]:
+    def _factory(self, shared: Shared, security: ListenerSecurity) -> Factory:
         limits = frame_limits(self._config["ottla.request.bytes.max"])
-        return lambda: Connection(
-            shared,
-            self.endpoint.name,
-            frame_bytes_max=self._config["socket.request.max.bytes"],
-            limits=limits,
-            open_connections=self._connections,
-        )
 
-    async def _reap(self, shared: Shared, idle_seconds: float) -> None:
+        def connection() -> Connection:
+            return Connection(
+                shared,
+                self.endpoint.name,
+                frame_bytes_max=self._config["socket.request.max.bytes"],
+                limits=limits,
+                security=security,
+                open_connections=self._connections,
+            )
+
+        context, handshakes, arriving = security.context, self._handshakes, memoryview(bytearray(CIPHER_BYTES))
+        if context is None or handshakes is None:
+            return connection
+        return lambda: TlsTransport(context(), handshakes=handshakes, arriving=arriving, make_connection=connection)
+
+    async def _reap(self, shared: Shared, idle_seconds: float, login_seconds: float) -> None:
         """Close connections that are idle, and those that keep others from being served."""
         while True:
-            await asyncio.sleep(min(idle_seconds, REAP_SECONDS))
+            await asyncio.sleep(min(idle_seconds, login_seconds, REAP_SECONDS))
             now = shared.clock.monotonic()
             shared.requests.close_the_slow(now)
             if shared.answers.was_scarce() | shared.requests.was_scarce():
@@ -166,6 +183,8 @@ class Listener:
             await asyncio.wait([self._accepting])
         if self._socket is not None:
             self._socket.close()
+        if self._handshakes is not None:
+            self._handshakes.close()
         for connection in list(self._connections):
             connection.close("the broker stops", quiet=True)
 

@@ -12,6 +12,7 @@ from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.net.turns import Turns
 from ottla.ports import Clock
 from ottla.security.core.access import Authorizer
+from ottla.security.core.audit import AuditTrail, NoTrail
 from ottla.system import Threads
 from ottla.wire.frames import ReceiveBuffers
 
@@ -33,6 +34,7 @@ class Shared:
     requests: RequestMemory
     answers: AnswerMemory
     large_requests: LargeRequests
+    trail: AuditTrail = field(default_factory=NoTrail)
     buffers: ReceiveBuffers = field(default_factory=ReceiveBuffers)
     turns: Turns = field(default_factory=Turns)
     handled: list[int] = field(default_factory=lambda: [0] * API_KEYS_MAX)

@@ -20,13 +20,14 @@ from ottla.net.large_requests import LargeRequests
 from ottla.net.listener import Listener
 from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.net.shared import Shared
+from ottla.node.authorizing import authorizer_of
 from ottla.node.coordinating import Coordinators
 from ottla.node.foundation import Foundation
 from ottla.node.parts import Parts, parts_of
+from ottla.node.securing import Securing
 from ottla.replica.host import ReplicaHost
 from ottla.replica.settings import LiveSettings
 from ottla.replica.upkeep import Upkeep
-from ottla.security.core.access import OpenAuthorizer
 from ottla.storage.compaction.cleaner import Cleaner
 from ottla.storage.core.folder_names import TopicPartition
 from ottla.storage.workers.worker import ProcessWorker, Worker
@@ -52,6 +53,7 @@ class BrokerPart:
         load_all()
         self._config = config
         self._system = system
+        self.securing = Securing(config)
         self._listeners = [make_listener(endpoint, config) for endpoint in config.listeners]
         self._replicas: ReplicaHost | None = None
         self._upkeep: Upkeep | None = None
@@ -126,7 +128,7 @@ class BrokerPart:
         parts = parts_of(around, coordinators, controller, cluster_id=cluster_id)
         self.shared = self._share(parts, around)
         for listener in self._listeners:
-            await listener.start(self.shared)
+            await listener.start(self.shared, self.securing.of(listener.endpoint, around, self.shared.trail))
         return coordinators.asking
 
     def connections(self) -> dict[str, int]:
@@ -147,7 +149,7 @@ class BrokerPart:
             clock=system.clock,
             threads=system.threads,
             allowances=_allowances(around),
-            authorizer=OpenAuthorizer(),
+            authorizer=authorizer_of(config, around.feed),
             admission=Admission(self._settings.broker, files_max=shares.connections),
             requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
             answers=answers,

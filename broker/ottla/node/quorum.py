@@ -2,16 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
+
+from google.protobuf.message import DecodeError
 
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
 from ottla.metadata.decisions.commands import Command, Context
+from ottla.metadata.model.records import Record, decode_batch
 from ottla.metadata.runtime.active import ActiveController
 from ottla.metadata.runtime.feed import MetadataMachine
 from ottla.node.context import make_context
 from ottla.ports import Clock
+from ottla.raft.bootstrap import read_bootstrap
 from ottla.raft.core.messages import Member, Voter, Voters
 from ottla.raft.core.raft import RaftConfig
 from ottla.raft.driver import QuorumState, RaftDriver, SnapshotLimits, Transport
@@ -77,6 +81,7 @@ class QuorumPart:
             transport=transport,
             snapshot_limits=SnapshotLimits(bytes_max=config["metadata.log.max.record.bytes.between.snapshots"]),
         )
+        self._bootstrap = _bootstrap_records(system, config)
         self.settings = LiveSettings(config, config.node_id, lambda: self.feed.image)
         self.controller = ActiveController(
             feed=self.feed, driver=self.driver, system=system, node_id=config.node_id, context=self._context
@@ -84,7 +89,7 @@ class QuorumPart:
         self.alone = LoneController(self.controller, self.driver, system.clock)
 
     def _context(self, **facts: object) -> Context:
-        return make_context(self.settings, live_brokers=self.live_brokers(), **facts)
+        return make_context(self.settings, live_brokers=self.live_brokers(), bootstrap=self._bootstrap, **facts)
 
     async def start(self) -> None:
         await self.driver.start()
@@ -136,6 +141,13 @@ class LoneController:
 
     async def remove_voter(self, asked: Member, *, seconds: float) -> None:
         await self._voters.remove_voter(asked, seconds=seconds)
+
+
+def _bootstrap_records(system: System, config: BrokerConfig) -> Sequence[Record]:
+    try:
+        return decode_batch(read_bootstrap(system.disk, config.metadata_log_dir))
+    except DecodeError as error:
+        raise Refusal(f"what {config.metadata_log_dir} was formatted with cannot be read: {error}") from None
 
 
 def _raft_config(config: BrokerConfig, member: Member) -> RaftConfig:

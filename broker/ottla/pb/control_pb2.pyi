@@ -750,6 +750,155 @@ class VotersReply(_message.Message):
 Global___VotersReply: _TypeAlias = VotersReply  # noqa: Y015
 
 @_typing.final
+class DescribeScramRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_FIELD_NUMBER: _builtins.int
+    user: _builtins.str
+    def __init__(
+        self,
+        *,
+        user: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeScramRequest: _TypeAlias = DescribeScramRequest  # noqa: Y015
+
+@_typing.final
+class ScramParameters(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MECHANISM_FIELD_NUMBER: _builtins.int
+    SALT_FIELD_NUMBER: _builtins.int
+    ITERATIONS_FIELD_NUMBER: _builtins.int
+    PREVIOUS_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    mechanism: _builtins.int
+    """Kafka's numbers: 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
+    salt: _builtins.bytes
+    iterations: _builtins.int
+    previous_until_ms: _builtins.int
+    """Until when the password before is good, in milliseconds since the epoch; 0: it is not."""
+    def __init__(
+        self,
+        *,
+        mechanism: _builtins.int = ...,
+        salt: _builtins.bytes = ...,
+        iterations: _builtins.int = ...,
+        previous_until_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["iterations", b"iterations", "mechanism", b"mechanism", "previous_until_ms", b"previous_until_ms", "salt", b"salt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScramParameters: _TypeAlias = ScramParameters  # noqa: Y015
+
+@_typing.final
+class DescribeScramReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CREDENTIALS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def credentials(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScramParameters]:
+        """None: the user has no credential."""
+
+    def __init__(
+        self,
+        *,
+        credentials: _abc.Iterable[Global___ScramParameters] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["credentials", b"credentials"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeScramReply: _TypeAlias = DescribeScramReply  # noqa: Y015
+
+@_typing.final
+class RotatedScram(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MECHANISM_FIELD_NUMBER: _builtins.int
+    SALT_FIELD_NUMBER: _builtins.int
+    ITERATIONS_FIELD_NUMBER: _builtins.int
+    STORED_KEY_FIELD_NUMBER: _builtins.int
+    SERVER_KEY_FIELD_NUMBER: _builtins.int
+    mechanism: _builtins.int
+    salt: _builtins.bytes
+    """Those that the user has."""
+    iterations: _builtins.int
+    stored_key: _builtins.bytes
+    server_key: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        mechanism: _builtins.int = ...,
+        salt: _builtins.bytes = ...,
+        iterations: _builtins.int = ...,
+        stored_key: _builtins.bytes = ...,
+        server_key: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["iterations", b"iterations", "mechanism", b"mechanism", "salt", b"salt", "server_key", b"server_key", "stored_key", b"stored_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RotatedScram: _TypeAlias = RotatedScram  # noqa: Y015
+
+@_typing.final
+class RotateScramRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_FIELD_NUMBER: _builtins.int
+    CREDENTIALS_FIELD_NUMBER: _builtins.int
+    KEEP_OLD_MS_FIELD_NUMBER: _builtins.int
+    user: _builtins.str
+    keep_old_ms: _builtins.int
+    @_builtins.property
+    def credentials(self) -> _containers.RepeatedCompositeFieldContainer[Global___RotatedScram]: ...
+    def __init__(
+        self,
+        *,
+        user: _builtins.str = ...,
+        credentials: _abc.Iterable[Global___RotatedScram] | None = ...,
+        keep_old_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["credentials", b"credentials", "keep_old_ms", b"keep_old_ms", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RotateScramRequest: _TypeAlias = RotateScramRequest  # noqa: Y015
+
+@_typing.final
+class RotateScramReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def outcome(self) -> Global___Outcome: ...
+    def __init__(
+        self,
+        *,
+        outcome: Global___Outcome | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RotateScramReply: _TypeAlias = RotateScramReply  # noqa: Y015
+
+@_typing.final
 class TopicSpec(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

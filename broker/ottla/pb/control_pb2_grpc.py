@@ -84,6 +84,16 @@ class ControlStub:
                 request_serializer=ottla_dot_pb_dot_control__pb2.RemoveVoterRequest.SerializeToString,
                 response_deserializer=ottla_dot_pb_dot_control__pb2.VotersReply.FromString,
                 _registered_method=True)
+        self.DescribeScram = channel.unary_unary(
+                '/ottla.pb.Control/DescribeScram',
+                request_serializer=ottla_dot_pb_dot_control__pb2.DescribeScramRequest.SerializeToString,
+                response_deserializer=ottla_dot_pb_dot_control__pb2.DescribeScramReply.FromString,
+                _registered_method=True)
+        self.RotateScram = channel.unary_unary(
+                '/ottla.pb.Control/RotateScram',
+                request_serializer=ottla_dot_pb_dot_control__pb2.RotateScramRequest.SerializeToString,
+                response_deserializer=ottla_dot_pb_dot_control__pb2.RotateScramReply.FromString,
+                _registered_method=True)
         self.CreateTopics = channel.unary_unary(
                 '/ottla.pb.Control/CreateTopics',
                 request_serializer=ottla_dot_pb_dot_control__pb2.CreateTopicsRequest.SerializeToString,
@@ -172,6 +182,19 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeScram(self, request, context):
+        """A new password of a user, while the one before stays good for a while: made from the salts that DescribeScram names.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RotateScram(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateTopics(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -248,6 +271,16 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.RemoveVoter,
                     request_deserializer=ottla_dot_pb_dot_control__pb2.RemoveVoterRequest.FromString,
                     response_serializer=ottla_dot_pb_dot_control__pb2.VotersReply.SerializeToString,
+            ),
+            'DescribeScram': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeScram,
+                    request_deserializer=ottla_dot_pb_dot_control__pb2.DescribeScramRequest.FromString,
+                    response_serializer=ottla_dot_pb_dot_control__pb2.DescribeScramReply.SerializeToString,
+            ),
+            'RotateScram': grpc.unary_unary_rpc_method_handler(
+                    servicer.RotateScram,
+                    request_deserializer=ottla_dot_pb_dot_control__pb2.RotateScramRequest.FromString,
+                    response_serializer=ottla_dot_pb_dot_control__pb2.RotateScramReply.SerializeToString,
             ),
             'CreateTopics': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateTopics,
@@ -540,6 +573,60 @@ class Control:
             '/ottla.pb.Control/RemoveVoter',
             ottla_dot_pb_dot_control__pb2.RemoveVoterRequest.SerializeToString,
             ottla_dot_pb_dot_control__pb2.VotersReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeScram(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ottla.pb.Control/DescribeScram',
+            ottla_dot_pb_dot_control__pb2.DescribeScramRequest.SerializeToString,
+            ottla_dot_pb_dot_control__pb2.DescribeScramReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RotateScram(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ottla.pb.Control/RotateScram',
+            ottla_dot_pb_dot_control__pb2.RotateScramRequest.SerializeToString,
+            ottla_dot_pb_dot_control__pb2.RotateScramReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -46,6 +46,9 @@ class ControlStub:
     AddVoter: _grpc.UnaryUnaryMultiCallable[_control_pb2.AddVoterRequest, _control_pb2.VotersReply]
     """A node that follows the metadata log gets a vote; also one that came back with another directory."""
     RemoveVoter: _grpc.UnaryUnaryMultiCallable[_control_pb2.RemoveVoterRequest, _control_pb2.VotersReply]
+    DescribeScram: _grpc.UnaryUnaryMultiCallable[_control_pb2.DescribeScramRequest, _control_pb2.DescribeScramReply]
+    """A new password of a user, while the one before stays good for a while: made from the salts that DescribeScram names."""
+    RotateScram: _grpc.UnaryUnaryMultiCallable[_control_pb2.RotateScramRequest, _control_pb2.RotateScramReply]
     CreateTopics: _grpc.UnaryUnaryMultiCallable[_control_pb2.CreateTopicsRequest, _control_pb2.TopicsReply]
     AlterTopics: _grpc.UnaryUnaryMultiCallable[_control_pb2.AlterTopicsRequest, _control_pb2.TopicsReply]
     DeleteTopics: _grpc.UnaryUnaryMultiCallable[_control_pb2.DeleteTopicsRequest, _control_pb2.TopicsReply]
@@ -67,6 +70,9 @@ class ControlAsyncStub(ControlStub):
     AddVoter: _aio.UnaryUnaryMultiCallable[_control_pb2.AddVoterRequest, _control_pb2.VotersReply]  # type: ignore[assignment]
     """A node that follows the metadata log gets a vote; also one that came back with another directory."""
     RemoveVoter: _aio.UnaryUnaryMultiCallable[_control_pb2.RemoveVoterRequest, _control_pb2.VotersReply]  # type: ignore[assignment]
+    DescribeScram: _aio.UnaryUnaryMultiCallable[_control_pb2.DescribeScramRequest, _control_pb2.DescribeScramReply]  # type: ignore[assignment]
+    """A new password of a user, while the one before stays good for a while: made from the salts that DescribeScram names."""
+    RotateScram: _aio.UnaryUnaryMultiCallable[_control_pb2.RotateScramRequest, _control_pb2.RotateScramReply]  # type: ignore[assignment]
     CreateTopics: _aio.UnaryUnaryMultiCallable[_control_pb2.CreateTopicsRequest, _control_pb2.TopicsReply]  # type: ignore[assignment]
     AlterTopics: _aio.UnaryUnaryMultiCallable[_control_pb2.AlterTopicsRequest, _control_pb2.TopicsReply]  # type: ignore[assignment]
     DeleteTopics: _aio.UnaryUnaryMultiCallable[_control_pb2.DeleteTopicsRequest, _control_pb2.TopicsReply]  # type: ignore[assignment]
@@ -145,6 +151,21 @@ class ControlServicer(metaclass=_abc_1.ABCMeta):
         request: _control_pb2.RemoveVoterRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_control_pb2.VotersReply, _abc.Awaitable[_control_pb2.VotersReply]]: ...
+
+    @_abc_1.abstractmethod
+    def DescribeScram(
+        self,
+        request: _control_pb2.DescribeScramRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.DescribeScramReply, _abc.Awaitable[_control_pb2.DescribeScramReply]]:
+        """A new password of a user, while the one before stays good for a while: made from the salts that DescribeScram names."""
+
+    @_abc_1.abstractmethod
+    def RotateScram(
+        self,
+        request: _control_pb2.RotateScramRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.RotateScramReply, _abc.Awaitable[_control_pb2.RotateScramReply]]: ...
 
     @_abc_1.abstractmethod
     def CreateTopics(

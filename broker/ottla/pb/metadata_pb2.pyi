@@ -35,6 +35,10 @@ class MetadataRecord(_message.Message):
     FEATURE_LEVEL_FIELD_NUMBER: _builtins.int
     PRODUCER_IDS_FIELD_NUMBER: _builtins.int
     NO_OP_FIELD_NUMBER: _builtins.int
+    SCRAM_CREDENTIAL_FIELD_NUMBER: _builtins.int
+    REMOVE_SCRAM_CREDENTIAL_FIELD_NUMBER: _builtins.int
+    ACL_FIELD_NUMBER: _builtins.int
+    REMOVE_ACL_FIELD_NUMBER: _builtins.int
     CLIENT_QUOTA_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def topic(self) -> Global___TopicRecord: ...
@@ -59,6 +63,14 @@ class MetadataRecord(_message.Message):
     @_builtins.property
     def no_op(self) -> Global___NoOpRecord: ...
     @_builtins.property
+    def scram_credential(self) -> Global___ScramCredentialRecord: ...
+    @_builtins.property
+    def remove_scram_credential(self) -> Global___RemoveScramCredentialRecord: ...
+    @_builtins.property
+    def acl(self) -> Global___AclRecord: ...
+    @_builtins.property
+    def remove_acl(self) -> Global___RemoveAclRecord: ...
+    @_builtins.property
     def client_quota(self) -> Global___ClientQuotaRecord: ...
     def __init__(
         self,
@@ -74,13 +86,17 @@ class MetadataRecord(_message.Message):
         feature_level: Global___FeatureLevelRecord | None = ...,
         producer_ids: Global___ProducerIdsRecord | None = ...,
         no_op: Global___NoOpRecord | None = ...,
+        scram_credential: Global___ScramCredentialRecord | None = ...,
+        remove_scram_credential: Global___RemoveScramCredentialRecord | None = ...,
+        acl: Global___AclRecord | None = ...,
+        remove_acl: Global___RemoveAclRecord | None = ...,
         client_quota: Global___ClientQuotaRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["broker_change", b"broker_change", "client_quota", b"client_quota", "config", b"config", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_topic", b"remove_topic", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "broker_change", b"broker_change", "client_quota", b"client_quota", "config", b"config", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_acl", b"remove_acl", "remove_scram_credential", b"remove_scram_credential", "remove_topic", b"remove_topic", "scram_credential", b"scram_credential", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_change", b"broker_change", "client_quota", b"client_quota", "config", b"config", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_topic", b"remove_topic", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "broker_change", b"broker_change", "client_quota", b"client_quota", "config", b"config", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_acl", b"remove_acl", "remove_scram_credential", b"remove_scram_credential", "remove_topic", b"remove_topic", "scram_credential", b"scram_credential", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["topic", "partition", "partition_change", "remove_topic", "config", "register_broker", "unregister_broker", "broker_change", "feature_level", "producer_ids", "no_op", "client_quota"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["topic", "partition", "partition_change", "remove_topic", "config", "register_broker", "unregister_broker", "broker_change", "feature_level", "producer_ids", "no_op", "scram_credential", "remove_scram_credential", "acl", "remove_acl", "client_quota"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -624,6 +640,156 @@ class ClientQuotaRecord(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
 
 Global___ClientQuotaRecord: _TypeAlias = ClientQuotaRecord  # noqa: Y015
+
+@_typing.final
+class ScramCredentialRecord(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_FIELD_NUMBER: _builtins.int
+    MECHANISM_FIELD_NUMBER: _builtins.int
+    SALT_FIELD_NUMBER: _builtins.int
+    ITERATIONS_FIELD_NUMBER: _builtins.int
+    STORED_KEY_FIELD_NUMBER: _builtins.int
+    SERVER_KEY_FIELD_NUMBER: _builtins.int
+    PREVIOUS_FIELD_NUMBER: _builtins.int
+    user: _builtins.str
+    mechanism: _builtins.int
+    """Kafka's numbers: 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
+    salt: _builtins.bytes
+    iterations: _builtins.int
+    stored_key: _builtins.bytes
+    server_key: _builtins.bytes
+    @_builtins.property
+    def previous(self) -> Global___PreviousScramKeys:
+        """The keys of the password before, with the same salt and iterations; absent but during a rotation."""
+
+    def __init__(
+        self,
+        *,
+        user: _builtins.str = ...,
+        mechanism: _builtins.int = ...,
+        salt: _builtins.bytes = ...,
+        iterations: _builtins.int = ...,
+        stored_key: _builtins.bytes = ...,
+        server_key: _builtins.bytes = ...,
+        previous: Global___PreviousScramKeys | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["previous", b"previous"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["iterations", b"iterations", "mechanism", b"mechanism", "previous", b"previous", "salt", b"salt", "server_key", b"server_key", "stored_key", b"stored_key", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScramCredentialRecord: _TypeAlias = ScramCredentialRecord  # noqa: Y015
+
+@_typing.final
+class PreviousScramKeys(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STORED_KEY_FIELD_NUMBER: _builtins.int
+    SERVER_KEY_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    stored_key: _builtins.bytes
+    server_key: _builtins.bytes
+    until_ms: _builtins.int
+    """Until when that password is good, too: milliseconds since the epoch."""
+    def __init__(
+        self,
+        *,
+        stored_key: _builtins.bytes = ...,
+        server_key: _builtins.bytes = ...,
+        until_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["server_key", b"server_key", "stored_key", b"stored_key", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviousScramKeys: _TypeAlias = PreviousScramKeys  # noqa: Y015
+
+@_typing.final
+class RemoveScramCredentialRecord(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_FIELD_NUMBER: _builtins.int
+    MECHANISM_FIELD_NUMBER: _builtins.int
+    user: _builtins.str
+    mechanism: _builtins.int
+    def __init__(
+        self,
+        *,
+        user: _builtins.str = ...,
+        mechanism: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mechanism", b"mechanism", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveScramCredentialRecord: _TypeAlias = RemoveScramCredentialRecord  # noqa: Y015
+
+@_typing.final
+class AclRecord(_message.Message):
+    """Kafka's numbers for types, operations and permissions; its words for principal (User:alice) and host (* for any)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    RESOURCE_TYPE_FIELD_NUMBER: _builtins.int
+    PATTERN_TYPE_FIELD_NUMBER: _builtins.int
+    RESOURCE_NAME_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    HOST_FIELD_NUMBER: _builtins.int
+    OPERATION_FIELD_NUMBER: _builtins.int
+    PERMISSION_FIELD_NUMBER: _builtins.int
+    id: _builtins.bytes
+    resource_type: _builtins.int
+    pattern_type: _builtins.int
+    resource_name: _builtins.str
+    principal: _builtins.str
+    host: _builtins.str
+    operation: _builtins.int
+    permission: _builtins.int
+    def __init__(
+        self,
+        *,
+        id: _builtins.bytes = ...,
+        resource_type: _builtins.int = ...,
+        pattern_type: _builtins.int = ...,
+        resource_name: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        host: _builtins.str = ...,
+        operation: _builtins.int = ...,
+        permission: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "id", b"id", "operation", b"operation", "pattern_type", b"pattern_type", "permission", b"permission", "principal", b"principal", "resource_name", b"resource_name", "resource_type", b"resource_type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AclRecord: _TypeAlias = AclRecord  # noqa: Y015
+
+@_typing.final
+class RemoveAclRecord(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        id: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveAclRecord: _TypeAlias = RemoveAclRecord  # noqa: Y015
 
 @_typing.final
 class NoOpRecord(_message.Message):

@@ -14,6 +14,7 @@ from ottla.raft.voter_changes import VoterChanges
 from ottla.rpc.control import Context, ControlService, outcome_of, unary
 from ottla.rpc.fleet_description import describe_fleet
 from ottla.rpc.topic_operations import TopicOperations
+from ottla.rpc.user_operations import UserOperations
 from ottla.rpc.voter_operations import VoterOperations
 
 __all__ = ["Operations"]
@@ -40,6 +41,7 @@ class Operations:
             "Unregister": unary(self._unregister, pb.UnregisterRequest),
             **TopicOperations(self._service).methods(),
             **VoterOperations(self._service, self._voters).methods(),
+            **UserOperations(self._service).methods(),
         }
 
     async def _describe_fleet(self, request: pb.DescribeFleetRequest, context: Context) -> pb.DescribeFleetReply:

@@ -71,14 +71,18 @@ class FrameBuffer:
     def __init__(
         self, *, frame_bytes_max: int, buffers: ReceiveBuffers | None = None, limits: FrameLimits | None = None
     ) -> None:
-        self._frame_bytes_max = frame_bytes_max
-        self._limits = limits
-        self._unlimited_bytes_max = frame_bytes_max if limits is None else min(frame_bytes_max, limits.least_bytes)
+        self.set_limits(frame_bytes_max, limits)
         self._buffers = buffers or ReceiveBuffers()
         self._own: bytearray | None = None
         self._view = self._buffers.shared
         self._start = 0
         self._end = 0
+
+    def set_limits(self, frame_bytes_max: int, limits: FrameLimits | None) -> None:
+        """From the next frame on."""
+        self._frame_bytes_max = frame_bytes_max
+        self._limits = limits
+        self._unlimited_bytes_max = frame_bytes_max if limits is None else min(frame_bytes_max, limits.least_bytes)
 
     @property
     def unread_bytes(self) -> int:

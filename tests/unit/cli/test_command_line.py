@@ -49,8 +49,7 @@ def said(*words: str) -> str:
         (
             ["--port", "19092", "--set", "listeners=SASL_SSL://127.0.0.1:9093"],
             "ottla serve: --set: listeners: SASL_SSL://127.0.0.1:9093 asks for SASL_SSL, and --port would serve "
-            "plaintext in its place: Ottla has no TLS and no SASL yet. Leave that listener out, on a network that you "
-            "trust",
+            "plaintext in its place; leave --port out, and set the port in listeners",
         ),
     ],
 )
@@ -203,3 +202,27 @@ def test_ctrl_c_while_modules_load_is_silent(monkeypatch):
 
     monkeypatch.setattr("ottla.cli.serve.main", interrupted)
     assert ottla("serve") == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("PLAIN=[name=a,password=secret]", "SCRAM-SHA-256=[…] or SCRAM-SHA-512=[…] is expected, not 'PLAIN'"),
+        ("SCRAM-SHA-256=name=a,password=secret", "what SCRAM-SHA-256 is given stands in square brackets"),
+        ("SCRAM-SHA-256=[password=secret]", "name is missing"),
+        ("SCRAM-SHA-256=[name=a]", "password is missing (or salt and saltedpassword)"),
+        ("SCRAM-SHA-256=[name=a,saltedpassword=c2VjcmV0]", "password is missing (or salt and saltedpassword)"),
+        ("SCRAM-SHA-256=[name=a,salt=c2FsdA==,saltedpassword=c2VjcmV0]", "A salted password of SCRAM-SHA-256 has 32"),
+        ("SCRAM-SHA-256=[name=a,password=secret,salt=+-]", "salt is not Base64"),
+        ("SCRAM-SHA-256=[name=a,password=secret,iterations=1]", "iterations=1 is not within 4096 and 16384"),
+        ("SCRAM-SHA-256=[name=a,password=secret,iterations=1e9]", "iterations=1e9 is no number"),
+        ("SCRAM-SHA-256=[name=a,password=secret,colour=red]", "are known, each with = and a value"),
+        ("SCRAM-SHA-256=[name=,password=secret]", "Username must not be empty"),
+    ],
+)
+def test_format_refuses_users_without_repeating_a_password(tmp_path, given, sentence):
+    line = said("format", "--data-dir", str(tmp_path / "data"), "--add-scram", given)
+    assert line.startswith("ottla format: --add-scram: ")
+    assert sentence in line
+    assert "secret" not in line
+    assert not (tmp_path / "data").exists()

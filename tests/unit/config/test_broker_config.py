@@ -80,11 +80,17 @@ def test_listeners(settings, listeners, advertised):
     assert [str(endpoint) for endpoint in config.advertised] == advertised
 
 
+TLS = {"listeners": "SSL://a:1", "ssl_keystore_location": "/broker.pem"}
+SASL = {
+    "listeners": "IN://a:1",
+    "sasl_enabled_mechanisms": "PLAIN",
+    "listener_security_protocol_map": "IN:SASL_PLAINTEXT",
+}
+
+
 def test_protocols_of_listeners():
     """No listener pretends to be secured."""
-    with pytest.raises(
-        Refusal, match="TLS://a:2 asks for SSL, which Ottla does not have yet: it would speak plaintext"
-    ):
+    with pytest.raises(Refusal, match=r"TLS://a:2 asks for SSL: a certificate is missing; set ssl.keystore.type=PEM"):
         with_settings(
             listeners="PLAINTEXT://a:1,TLS://a:2", listener_security_protocol_map="plaintext:plaintext,tls:ssl"
         )
@@ -93,7 +99,8 @@ def test_protocols_of_listeners():
 def test_settings_of_security_are_not_passed_over():
     config = with_settings(ssl_keystore_location="/nowhere", sasl_enabled_mechanisms="PLAIN")
     assert config.warnings == (
-        "--set: sasl.enabled.mechanisms, ssl.keystore.location: without effect, Ottla has no TLS and no SASL yet",
+        "--set: ssl.keystore.location: without effect, no listener has TLS",
+        "--set: sasl.enabled.mechanisms: without effect, no listener has SASL",
     )
 
 
@@ -123,11 +130,37 @@ def test_voters():
         ),
         ({"listeners": "9092"}, "expected NAME://host:port, such as PLAINTEXT://127.0.0.1:9092"),
         ({"listeners": "PLAINTEXT://a:99999"}, "a port is at most 65535"),
-        ({"listeners": "SASL_SSL://a:1"}, "SASL_SSL://a:1 asks for SASL_SSL, which Ottla does not have yet"),
-        ({"authorizer_class_name": "kafka.Acl"}, "--set: authorizer.class.name=kafka.Acl: Ottla has no authorizer yet"),
+        ({"listeners": "SASL_SSL://a:1"}, "SASL_SSL://a:1 asks for SASL_SSL: a certificate is missing"),
+        (
+            {"listeners": "SASL_PLAINTEXT://a:1"},
+            "Kerberos (GSSAPI, Kafka's default) is not supported; set sasl.enabled",
+        ),
+        ({**TLS, "ssl_client_auth": "required"}, "needs ssl.truststore.location: whose certificates are to be trusted"),
+        ({**TLS, "ssl_enabled_protocols": "TLSv1.1"}, "ssl.enabled.protocols must be some of TLSv1.2, TLSv1.3"),
+        ({**TLS, "ssl_engine_factory_class": "x.Y"}, "ssl.engine.factory.class: Java classes cannot be loaded; remove"),
+        (
+            {**TLS, "principal_builder_class": "x.Y"},
+            "principal.builder.class: Java classes cannot be loaded; remove it",
+        ),
+        (
+            {**SASL, "listener.name.in.plain.sasl.server.callback.handler.class": "x.Y"},
+            "sasl.server.callback.handler.class=x.Y for PLAIN: Java classes cannot be loaded",
+        ),
+        (
+            {
+                "listeners": "PLAINTEXT://a:1,C://a:2",
+                "controller_listener_names": "C",
+                "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,C:SSL",
+            },
+            "C://a:2 asks for SSL, but controllers talk over gRPC",
+        ),
+        (
+            {"authorizer_class_name": "kafka.Acl"},
+            "--set: authorizer.class.name=kafka.Acl: Ottla has no such authorizer",
+        ),
         (
             {"listeners": "SSL://a:1", "advertised_listeners": "PLAINTEXT://a:1"},
-            "SSL://a:1 asks for SSL, which Ottla does not have yet",
+            "advertised.listeners names PLAINTEXT, which is not among listeners (SSL)",
         ),
         ({"node_id": "99999999999"}, "--set: node.id=99999999999: out of range: 0 to 2147483647 are allowed"),
         ({"broker_id": "-99999999999"}, "out of range: "),
@@ -189,7 +222,7 @@ def test_a_file_in_latin_1(file):
         ("zookeeper.connect", "--set: zookeeper.connect is ignored: Kafka 4 has no ZooKeeper, nor has Ottla"),
         ("inter.broker.protocol.version", "--set: inter.broker.protocol.version is ignored: the fleet's"),
         ("rsm.config.bucket", None),
-        ("listener.name.tls.ssl.keystore.location", None),
+        ("listener.name.tls.ssl.keystore.location", "--set: listener.name.tls.ssl.keystore.location: without effect"),
     ],
 )
 def test_warnings(name, warning):

@@ -2,6 +2,7 @@
 
 # fmt: off
 from ottla.config.table.words import (
+    BOOLEAN,
     CLASS,
     DAY_MS,
     HOUR_MS,
@@ -18,8 +19,12 @@ from ottla.config.table.words import (
 )
 
 SETTINGS: tuple[Setting, ...] = (
-    broker("authorizer.class.name", STRING, "", LOW, effect="none",
-           doc="Authorizer; empty allows everything."),
+    broker("authorizer.class.name", STRING, "", LOW,
+           doc="Authorizer: org.apache.kafka.metadata.authorizer.StandardAuthorizer; empty allows everything."),
+    broker("super.users", STRING, "", LOW, hidden=True,
+           doc="Principals that may do everything, whatever ACLs say: `User:admin;User:CN=broker,O=acme`."),
+    broker("allow.everyone.if.no.acl.found", BOOLEAN, False, LOW, hidden=True,
+           doc="Whether everybody may do everything to what no ACL is about."),
     broker("principal.builder.class", CLASS,
            "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", MEDIUM, mode=PER_BROKER,
            effect="none",

@@ -20,9 +20,9 @@ from ottla.config.table.words import (
 )
 
 SETTINGS: tuple[Setting, ...] = (
-    broker("sasl.enabled.mechanisms", LIST, ("GSSAPI",), MEDIUM, mode=PER_BROKER, effect="none",
+    broker("sasl.enabled.mechanisms", LIST, ("GSSAPI",), MEDIUM, mode=PER_BROKER,
            doc="Mechanisms clients may use."),
-    broker("sasl.jaas.config", PASSWORD, None, MEDIUM, mode=PER_BROKER, effect="none",
+    broker("sasl.jaas.config", PASSWORD, None, MEDIUM, mode=PER_BROKER,
            doc="Login settings in JAAS form."),
     broker("sasl.mechanism.controller.protocol", STRING, "GSSAPI", HIGH, effect="none",
            doc="Mechanism between brokers and controllers."),
@@ -30,9 +30,9 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Mechanism between brokers."),
     broker("sasl.client.callback.handler.class", CLASS, None, MEDIUM, effect="none",
            doc="Java class for the client side."),
-    broker("sasl.server.callback.handler.class", CLASS, None, MEDIUM, effect="none",
-           doc="Java class for the server side."),
-    broker("sasl.server.max.receive.size", INT, 512 * KIB, MEDIUM, unit="bytes", effect="none",
+    broker("sasl.server.callback.handler.class", CLASS, None, MEDIUM,
+           doc="Java class for the server side; of OAUTHBEARER, Kafka's own are known."),
+    broker("sasl.server.max.receive.size", INT, 512 * KIB, MEDIUM, unit="bytes",
            doc="Largest SASL message before authentication."),
     broker("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", MEDIUM, mode=PER_BROKER, effect="none",
            doc="Path of kinit."),

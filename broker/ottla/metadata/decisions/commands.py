@@ -10,25 +10,32 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ottla.errors import Code
+from ottla.metadata.model.acls import AclBinding
+from ottla.metadata.model.credentials import ScramKeys, ScramOwner
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import ConfigResource, Listener, PartitionState, QuotaEntity
 from ottla.ports import Random
 
 __all__ = [
+    "AclFilter",
     "AllocateProducerIds",
     "AlterClientQuotas",
     "AlterConfigs",
     "AlterPartition",
     "AlterReassignments",
+    "AlterScramCredentials",
     "Command",
     "Context",
+    "CreateAcls",
     "CreatePartitions",
     "CreateTopics",
     "CreatedTopic",
     "Decision",
+    "DeleteAcls",
     "DeleteTopics",
     "ElectLeaders",
     "ElectionType",
+    "ExpireCredentials",
     "FenceBroker",
     "IncrementalAlterConfigs",
     "IsrChange",
@@ -43,6 +50,8 @@ __all__ = [
     "Reassignment",
     "RegisterBroker",
     "ReplicasLost",
+    "RotateScramCredentials",
+    "ScramUpsertion",
     "SettingChange",
     "SettingOperation",
     "TopicRef",
@@ -60,6 +69,7 @@ PartitionRef = tuple[str, int]
 class Limits(msgspec.Struct, frozen=True):
     partitions_per_request_max: int = 10_000
     partitions_in_fleet_max: int = 1_000_000
+    acls_in_fleet_max: int = 100_000
 
 
 def _accept_setting(resource_type: int, name: str, value: str) -> str | None:
@@ -90,6 +100,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     min_insync_replicas: int = 1
     unclean_elections: bool = False
     topics_may_be_deleted: bool = True
+    # What `ottla format` left for a metadata log that is empty.
+    bootstrap: Sequence[Record] = ()
 
 
 class Outcome(msgspec.Struct, Generic[Value], frozen=True):
@@ -207,6 +219,63 @@ class QuotaChange(msgspec.Struct, frozen=True):
 class AlterClientQuotas(Command[list[Outcome[QuotaEntity]]], frozen=True):
     changes: Sequence[QuotaChange]
     validate_only: bool = False
+
+
+# -- credentials
+
+
+class ScramUpsertion(msgspec.Struct, frozen=True):
+    """`keys` are empty where they could not be made: the mechanism is unknown, or it was no salted password."""
+
+    user: str
+    mechanism: int
+    salt: bytes
+    iterations: int
+    keys: ScramKeys
+
+
+class AlterScramCredentials(Command[list[Outcome[str]]], frozen=True):
+    """Answered per user: one who is named twice changes not at all."""
+
+    deletions: Sequence[ScramOwner] = ()
+    upsertions: Sequence[ScramUpsertion] = ()
+
+
+class RotateScramCredentials(Command[None], frozen=True):
+    """A new password for a user: with the salt and iterations of the one before, which stays good for `keep_old_ms`.
+
+    All of them or none (KafkaError).
+    """
+
+    credentials: Sequence[ScramUpsertion]
+    keep_old_ms: int
+
+
+class ExpireCredentials(Command[None], frozen=True):
+    """Keys of passwords that were kept during a rotation, and whose time is over, are forgotten."""
+
+
+# -- access control lists
+
+
+class AclFilter(msgspec.Struct, frozen=True):
+    """Kafka's numbers; None and 1 (ANY) leave open."""
+
+    resource_type: int
+    pattern_type: int
+    resource_name: str | None
+    principal: str | None
+    host: str | None
+    operation: int
+    permission: int
+
+
+class CreateAcls(Command[list[Outcome[None]]], frozen=True):
+    bindings: Sequence[AclBinding]
+
+
+class DeleteAcls(Command[list[Outcome[list[AclBinding]]]], frozen=True):
+    filters: Sequence[AclFilter]
 
 
 # -- features and ids

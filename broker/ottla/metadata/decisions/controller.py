@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ottla.metadata.decisions import (
+    acls,
     brokers,
     client_quotas,
     configs,
@@ -16,6 +17,7 @@ from ottla.metadata.decisions import (
     partitions,
     reassignments,
     topics,
+    users,
 )
 from ottla.metadata.decisions import commands as ask
 from ottla.metadata.decisions.commands import Command, Context, Decision
@@ -32,6 +34,11 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
     ask.AlterConfigs: configs.replace,
     ask.IncrementalAlterConfigs: configs.change,
     ask.AlterClientQuotas: client_quotas.alter,
+    ask.AlterScramCredentials: users.alter,
+    ask.RotateScramCredentials: users.rotate,
+    ask.ExpireCredentials: users.expire,
+    ask.CreateAcls: acls.create,
+    ask.DeleteAcls: acls.delete,
     ask.UpdateFeatures: features.update,
     ask.AllocateProducerIds: brokers.allocate_producer_ids,
     ask.RegisterBroker: brokers.register,

@@ -14,6 +14,7 @@ import msgspec
 from ottla.metadata.decisions.balance import preferred_due, unclean_due
 from ottla.metadata.decisions.commands import Command, Context
 from ottla.metadata.decisions.features import eligible_safety_records, initial_feature_records
+from ottla.metadata.decisions.users import expiry_due
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record
 
@@ -21,10 +22,13 @@ __all__ = ["PERIODIC", "Duty", "at_activation"]
 
 Setting = Callable[[str], Any]
 
+# They are no longer good when their time is over; this is when they are forgotten.
+OLD_PASSWORDS_SECONDS = 30.0
+
 
 def at_activation(image: Image, context: Context) -> list[Record]:
-    """A new fleet's features; and what an older one lacks."""
-    records = [] if image.features else initial_feature_records()
+    """A new fleet's features, and what it was formatted with; and what an older one lacks."""
+    records = [] if image.features else [*initial_feature_records(), *context.bootstrap]
     image_after, _ = image.apply(records, version=image.version, epoch=image.epoch)
     return records + eligible_safety_records(image_after, context)
 
@@ -43,6 +47,10 @@ def _unclean_elections(image: Image, context: Context, setting: Setting) -> Comm
     return unclean_due(image, context)
 
 
+def _old_passwords(image: Image, context: Context, setting: Setting) -> Command[Any] | None:
+    return expiry_due(image, context)
+
+
 PERIODIC = (
     Duty(
         "preferred leaders",
@@ -54,4 +62,5 @@ PERIODIC = (
         seconds=lambda setting: setting("unclean.leader.election.interval.ms") / 1000,
         due=_unclean_elections,
     ),
+    Duty("old passwords", seconds=lambda setting: OLD_PASSWORDS_SECONDS, due=_old_passwords),
 )

@@ -9,18 +9,28 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record, config_record, feature_record
 from ottla.metadata.model.state import ResourceType
 
-__all__ = ["METADATA_VERSION", "SUPPORTED_FEATURES", "eligible_safety_records", "initial_feature_records", "update"]
+__all__ = [
+    "METADATA_VERSION",
+    "SECURITY_VERSION",
+    "SUPPORTED_FEATURES",
+    "eligible_safety_records",
+    "initial_feature_records",
+    "security_records",
+    "update",
+]
 
 METADATA_VERSION = "metadata.version"
 TRANSACTION_VERSION = "transaction.version"
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
+SECURITY_VERSION = "ottla.security.version"
 # Kafka 4.1's levels: 3.3-IV3 (7) to 4.1-IV1 (27).
 SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 27),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
     GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
+    SECURITY_VERSION: (0, 1),  # raised by the first credential or rule: see `security_records`
     SHARE_VERSION: (0, 1),  # a preview in Kafka 4.1: off until `kafka-features upgrade --feature share.version=1`
 }
 _INITIAL_LEVELS = {METADATA_VERSION: 27, ELIGIBLE_LEADER_REPLICAS: 1, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
@@ -52,6 +62,19 @@ def _broker_setting(name: str, value: str | None) -> Record:
     return config_record(resource_type=ResourceType.BROKER, resource_name=name, key=MIN_INSYNC_REPLICAS, value=value)
 
 
+def security_records(image: Image, context: Context) -> list[Record]:
+    """To go before the first credential or rule: nodes that cannot read those would stop, and are refused from then on.
+
+    KafkaError(UNSUPPORTED_VERSION) while such a broker is registered.
+    """
+    if image.features.get(SECURITY_VERSION, 0):
+        return []
+    if reason := _reason_unsupported(image, SECURITY_VERSION, 1, context):
+        message = f"Credentials and rules need {SECURITY_VERSION} 1. {reason} Upgrade it first."
+        raise KafkaError(Code.unsupported_version, message)
+    return [feature_record(name=SECURITY_VERSION, level=1)]
+
+
 def update(image: Image, command: UpdateFeatures, context: Context) -> Decision[list[str]]:
     proposed = {**image.features, **{name: level for name, level, _ in command.updates}}
     for name, level, upgrade_type in command.updates:
@@ -77,6 +100,8 @@ def _reason_refused(
     )
     if reason:
         return f"Invalid update version {level} for feature {name}. {reason}"
+    if name == SECURITY_VERSION and level < image.features.get(name, 0):
+        return f"Invalid update version {level} for feature {name}. The metadata log may hold credentials and rules."
     if name == METADATA_VERSION and (reason := _reason_lossy(level, image.features.get(name, 0), upgrade_type)):
         return f"Invalid metadata.version {level}. {reason}"
     return None

@@ -10,7 +10,9 @@ from typing import Any
 
 import msgspec
 
+from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.changes import Changes
+from ottla.metadata.model.credentials import PreviousKeys, ScramCredential, ScramKeys
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import Broker, ConfigResource, Listener, PartitionState, ResourceType, Topic
 from ottla.metadata.model.tables import Tables
@@ -38,6 +40,8 @@ class ImageBuilder:
         self._partitions: dict[uuid.UUID, set[int]] = {}
         self._configs: set[ConfigResource] = set()
         self._brokers: set[int] = set()
+        self._acls_added: dict[uuid.UUID, AclBinding] = {}
+        self._acls_removed: dict[uuid.UUID, AclBinding] = {}
 
     def apply(self, records: Iterable[Record], *, version: int, epoch: int) -> None:
         self._version, self._epoch = version, epoch
@@ -67,7 +71,10 @@ class ImageBuilder:
             brokers=self._brokers,
             features="features" in self._drafts,
             client_quotas="client_quotas" in self._drafts,
+            scram_credentials="scram_credentials" in self._drafts,
             producer_ids="next_producer_id" in self._scalars,
+            acls_added=self._acls_added,
+            acls_removed=self._acls_removed,
         )
 
     # -- topics
@@ -144,6 +151,28 @@ class ImageBuilder:
         entity = tuple((each.type, each.name if each.HasField("name") else None) for each in record.entity)
         self._set_or_remove("client_quotas", entity, record)
 
+    def acl(self, record: pb.AclRecord) -> None:
+        acl_id = self._id(record.id)
+        if acl_id in self._current("acls"):
+            raise MetadataError(f"entry {self._version} adds ACL {acl_id}, which exists")
+        self._draft("acls")[acl_id] = self._acls_added[acl_id] = AclBinding(
+            record.resource_type,
+            record.pattern_type,
+            record.resource_name,
+            record.principal,
+            record.host,
+            record.operation,
+            record.permission,
+        )
+
+    def remove_acl(self, record: pb.RemoveAclRecord) -> None:
+        acl_id = self._id(record.id)
+        binding = self._draft("acls").pop(acl_id, None)
+        if binding is None:
+            raise MetadataError(f"entry {self._version} removes ACL {acl_id}, which does not exist")
+        if self._acls_added.pop(acl_id, None) is None:
+            self._acls_removed[acl_id] = binding
+
     def _set_or_remove(self, table: str, owner: Any, record: pb.ConfigRecord | pb.ClientQuotaRecord) -> None:
         """One value of an owner's; who has none left is not in the table."""
         values = dict(self._current(table).get(owner, {}))
@@ -195,6 +224,23 @@ class ImageBuilder:
 
     def producer_ids(self, record: pb.ProducerIdsRecord) -> None:
         self._scalars["next_producer_id"] = record.next
+
+    # -- credentials
+
+    def scram_credential(self, record: pb.ScramCredentialRecord) -> None:
+        previous = record.previous if record.HasField("previous") else None
+        self._draft("scram_credentials")[record.user, record.mechanism] = ScramCredential(
+            salt=record.salt,
+            iterations=record.iterations,
+            keys=ScramKeys(record.stored_key, record.server_key),
+            previous=PreviousKeys(ScramKeys(previous.stored_key, previous.server_key), previous.until_ms)
+            if previous is not None
+            else None,
+        )
+
+    def remove_scram_credential(self, record: pb.RemoveScramCredentialRecord) -> None:
+        if self._draft("scram_credentials").pop((record.user, record.mechanism), None) is None:
+            raise MetadataError(f"entry {self._version} removes a credential of {record.user!r}, who has none")
 
     def no_op(self, record: pb.NoOpRecord) -> None:
         pass
@@ -265,4 +311,8 @@ _APPLY: dict[str, Callable[[ImageBuilder, Any], None]] = {
     "producer_ids": ImageBuilder.producer_ids,
     "no_op": ImageBuilder.no_op,
     "client_quota": ImageBuilder.client_quota,
+    "scram_credential": ImageBuilder.scram_credential,
+    "remove_scram_credential": ImageBuilder.remove_scram_credential,
+    "acl": ImageBuilder.acl,
+    "remove_acl": ImageBuilder.remove_acl,
 }

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.state import ConfigResource, Topic
 from ottla.metadata.model.tables import Tables
 
@@ -28,6 +29,9 @@ class Changes(msgspec.Struct, frozen=True):
     features: bool = False
     producer_ids: bool = False
     client_quotas: bool = False
+    scram_credentials: bool = False
+    acls_added: Mapping[uuid.UUID, AclBinding] = {}
+    acls_removed: Mapping[uuid.UUID, AclBinding] = {}
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__struct_fields__)
@@ -46,6 +50,9 @@ def compare(old: Tables, new: Tables) -> Changes:
         features=old.features != new.features,
         producer_ids=old.next_producer_id != new.next_producer_id,
         client_quotas=old.client_quotas != new.client_quotas,
+        scram_credentials=old.scram_credentials != new.scram_credentials,
+        acls_added={key: new.acls[key] for key in new.acls.keys() - old.acls.keys()},
+        acls_removed={key: old.acls[key] for key in old.acls.keys() - new.acls.keys()},
     )
 
 

@@ -6,11 +6,16 @@
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
+from ottla.metadata.model.acls import AclBinding
+from ottla.metadata.model.credentials import ScramCredential, ScramOwner
 from ottla.metadata.model.state import Broker, PartitionState, QuotaEntity
 from ottla.pb import metadata_pb2 as pb
 
 __all__ = [
     "Record",
+    "acl_record",
     "broker_change_record",
     "broker_record",
     "client_quota_record",
@@ -21,7 +26,10 @@ __all__ = [
     "partition_change_record",
     "partition_record",
     "producer_ids_record",
+    "remove_acl_record",
+    "remove_scram_credential_record",
     "remove_topic_record",
+    "scram_credential_record",
     "topic_record",
     "unregister_broker_record",
 ]
@@ -131,6 +139,39 @@ def broker_change_record(
 def client_quota_record(entity: QuotaEntity, *, key: str, value: float | None) -> Record:
     named = [pb.QuotaEntity(type=kind, name=name) for kind, name in entity]
     return Record(client_quota=pb.ClientQuotaRecord(entity=named, key=key, value=value))
+
+
+def scram_credential_record(owner: ScramOwner, credential: ScramCredential) -> Record:
+    user, mechanism = owner
+    previous = credential.previous
+    return Record(
+        scram_credential=pb.ScramCredentialRecord(
+            user=user,
+            mechanism=mechanism,
+            salt=credential.salt,
+            iterations=credential.iterations,
+            stored_key=credential.keys.stored,
+            server_key=credential.keys.server,
+            previous=pb.PreviousScramKeys(
+                stored_key=previous.keys.stored, server_key=previous.keys.server, until_ms=previous.until_ms
+            )
+            if previous is not None
+            else None,
+        )
+    )
+
+
+def remove_scram_credential_record(owner: ScramOwner) -> Record:
+    user, mechanism = owner
+    return Record(remove_scram_credential=pb.RemoveScramCredentialRecord(user=user, mechanism=mechanism))
+
+
+def acl_record(acl_id: uuid.UUID, binding: AclBinding) -> Record:
+    return Record(acl=pb.AclRecord(id=acl_id.bytes, **msgspec.structs.asdict(binding)))
+
+
+def remove_acl_record(acl_id: uuid.UUID) -> Record:
+    return Record(remove_acl=pb.RemoveAclRecord(id=acl_id.bytes))
 
 
 def feature_record(*, name: str, level: int) -> Record:

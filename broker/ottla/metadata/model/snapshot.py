@@ -37,5 +37,9 @@ def _records(image: Tables) -> Iterator[Record]:
     for entity, quotas in image.client_quotas.items():
         for key, limit in quotas.items():
             yield make.client_quota_record(entity, key=key, value=limit)
+    for owner, credential in image.scram_credentials.items():
+        yield make.scram_credential_record(owner, credential)
+    for acl_id, binding in image.acls.items():
+        yield make.acl_record(acl_id, binding)
     if image.next_producer_id:
         yield make.producer_ids_record(image.next_producer_id)

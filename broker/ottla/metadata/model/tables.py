@@ -6,6 +6,8 @@ from types import MappingProxyType
 
 import msgspec
 
+from ottla.metadata.model.acls import AclBinding
+from ottla.metadata.model.credentials import ScramCredential, ScramOwner
 from ottla.metadata.model.state import Broker, ConfigResource, PartitionState, QuotaEntity, Topic
 
 __all__ = ["Tables"]
@@ -24,6 +26,8 @@ class Tables(msgspec.Struct, frozen=True):
     brokers: Mapping[int, Broker] = {}
     configs: Mapping[ConfigResource, Mapping[str, str]] = {}
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
+    scram_credentials: Mapping[ScramOwner, ScramCredential] = {}
+    acls: Mapping[uuid.UUID, AclBinding] = {}
     features: Mapping[str, int] = {}
     features_epoch: int = -1
     next_producer_id: int = 0

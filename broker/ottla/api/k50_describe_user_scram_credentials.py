@@ -1,0 +1,30 @@
+"""DescribeUserScramCredentials (KIP-554): who has which credentials; never salts or keys."""
+
+from ottla.api.call import Answer, Call
+from ottla.api.registry import api
+from ottla.api.requests import DescribeUserScramCredentialsRequest
+from ottla.errors import Code
+from ottla.metadata.decisions.users import describe
+from ottla.metadata.runtime.feed import MetadataFeed
+
+
+@api(key=50, versions=(0, 0))
+def describe_user_scram_credentials(
+    request: DescribeUserScramCredentialsRequest, call: Call, feed: MetadataFeed
+) -> Answer:
+    users = None if request.users is None else [user.name for user in request.users]
+    return call.reply(
+        error_code=Code.none,
+        error_message=None,
+        results=[
+            {
+                "user": one.user,
+                "error_code": one.code,
+                "error_message": one.message,
+                "credential_infos": [
+                    {"mechanism": mechanism, "iterations": iterations} for mechanism, iterations in one.credentials
+                ],
+            }
+            for one in describe(feed.image.scram_credentials, users)
+        ],
+    )

@@ -1,0 +1,159 @@
+"""`ottla users`: who can log in with a password (SCRAM). Passwords come from the terminal or a file."""
+
+import re
+import secrets
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from ottla.cli.admin_client import AdminClient
+from ottla.cli.control import ControlClient
+from ottla.cli.fleet_addresses import control_addresses, explained
+from ottla.cli.passwords import password
+from ottla.cli.scram_argument import SALT_BYTES
+from ottla.cli.terminal import make_console
+from ottla.errors import Code, Refusal
+from ottla.metadata.model.credentials import (
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    MECHANISM_NAMES,
+    salted_password,
+    scram_keys,
+)
+
+if TYPE_CHECKING:
+    from ottla.pb import control_pb2 as pb
+
+__all__ = ["HELP", "commands"]
+
+HELP = """\
+Users who log in with a password (SCRAM): list, add, remove; give one a new password while the old one stays good.
+
+\b
+examples:
+  ottla users list --bootstrap 127.0.0.1:9092
+  ottla users add alice --command-config librdkafka.conf
+  ottla users rotate alice --keep-old-for 10m
+"""
+
+ROTATE = """\
+Give a user a new password. The old one stays good for a while, so that clients can be changed one after the other.
+
+It goes through the fleet's control service, so --nodes are gRPC addresses. `ottla users add` and Kafka's own tools
+replace a password at once.
+"""
+
+UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+HERE, STRONGEST = "127.0.0.1:9092", "SCRAM-SHA-512"
+commands = typer.Typer(no_args_is_help=True)
+Bootstrap = Annotated[str, typer.Option(help="host:port of a broker's listener for clients; several with commas.")]
+Config = Annotated[
+    str | None, typer.Option("--command-config", metavar="FILE", help="How to log in there, in librdkafka's names.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME")]
+PasswordFile = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Its first line is the password; else the terminal is asked.")
+]
+
+
+@commands.command("list", help="All users, with their mechanisms and iterations.")
+def list_users(bootstrap: Bootstrap = HERE, config: Config = None) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("user", "mechanism", "iterations"):
+        table.add_column(heading, justify="right" if heading == "iterations" else "left", no_wrap=True)
+    for user, mechanism, iterations in AdminClient(bootstrap, config).scram_users():
+        table.add_row(Text(user), mechanism, str(iterations))
+    make_console().print(table if table.row_count else "no users")
+
+
+@commands.command("add", help="Add a user, or replace the password of one at once.")
+def add(
+    name: Name,
+    mechanisms: Annotated[
+        list[str] | None, typer.Option("--mechanism", help=f"{STRONGEST} if left out; may be given twice.")
+    ] = None,
+    iterations: Annotated[int, typer.Option(min=ITERATIONS_MIN, max=ITERATIONS_MAX)] = 8192,
+    password_file: PasswordFile = None,
+    bootstrap: Bootstrap = HERE,
+    config: Config = None,
+) -> None:
+    numbers = [_number(each) for each in mechanisms or [STRONGEST]]
+    client, secret = AdminClient(bootstrap, config), password(password_file, f"password for {name}: ")
+    for number in numbers:  # one by one: Kafka changes a user once in a request
+        client.upsert_scram(name, number, secret, iterations=iterations, salt=secrets.token_bytes(SALT_BYTES))
+        print(f"{name} can log in with {MECHANISM_NAMES[number]}")
+
+
+@commands.command("remove", help="Remove a user, or one mechanism of theirs. Connections that are logged in stay.")
+def remove(
+    name: Name,
+    mechanisms: Annotated[list[str] | None, typer.Option("--mechanism", help="All of theirs if left out.")] = None,
+    bootstrap: Bootstrap = HERE,
+    config: Config = None,
+) -> None:
+    client = AdminClient(bootstrap, config)
+    numbers = [_number(each) for each in mechanisms or ()]
+    numbers = numbers or [_number(mechanism) for user, mechanism, _ in client.scram_users() if user == name]
+    if not numbers:
+        raise Refusal(f"there is no user {name}")
+    for number in numbers:
+        client.delete_scram(name, number)
+        print(f"{name} cannot log in with {MECHANISM_NAMES[number]} any more")
+
+
+@commands.command("rotate", help=ROTATE)
+def rotate(
+    name: Name,
+    keep_old_for: Annotated[str, typer.Option(metavar="TIME", help="Such as 90s, 10m, 2h or 1d.")] = "10m",
+    password_file: PasswordFile = None,
+    nodes: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT,…", help="gRPC addresses; else those of the local fleet.")
+    ] = None,
+    data_dir: Annotated[str, typer.Option(metavar="DIR", help="Where the local fleet lives.")] = "data",
+) -> None:
+    keep_ms = _milliseconds(keep_old_for)
+    client = ControlClient(control_addresses(nodes, data_dir))
+    with explained(nodes, data_dir):
+        present = client.describe_scram(name).credentials
+        if not present:
+            raise Refusal(f"there is no user {name}; `ottla users add {name}` adds one")
+        secret = password(password_file, f"new password for {name}: ")
+        outcome = client.rotate_scram(_rotation(name, present, secret, keep_ms)).outcome
+    if outcome.code:
+        raise Refusal(f"{Code(outcome.code).name}: {outcome.message}")
+    client.close()
+    print(f"{name} has a new password; the old one is good for {keep_old_for}")
+
+
+def _rotation(name: str, present: "Iterable[pb.ScramParameters]", secret: str, keep_ms: int) -> "pb.RotateScramRequest":
+    from ottla.pb import control_pb2 as pb
+
+    request = pb.RotateScramRequest(user=name, keep_old_ms=keep_ms)
+    for each in present:
+        salted = salted_password(each.mechanism, secret, salt=each.salt, iterations=each.iterations)
+        keys = scram_keys(each.mechanism, salted)
+        request.credentials.add(
+            mechanism=each.mechanism,
+            salt=each.salt,
+            iterations=each.iterations,
+            stored_key=keys.stored,
+            server_key=keys.server,
+        )
+    return request
+
+
+def _number(mechanism: str) -> int:
+    for number, name in MECHANISM_NAMES.items():
+        if name == mechanism.upper():
+            return number
+    raise Refusal(f"--mechanism {mechanism}: there are {' and '.join(MECHANISM_NAMES.values())}")
+
+
+def _milliseconds(text: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
+    if found is None:
+        raise Refusal(f"--keep-old-for {text}: a number and s, m, h or d is expected, such as 10m")
+    return int(found[1]) * UNITS_MS[found[2]]

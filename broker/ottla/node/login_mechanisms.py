@@ -1,0 +1,46 @@
+"""The mechanisms of SASL that need more than a listener's settings: users in the metadata, keys of a provider."""
+
+import secrets
+from collections.abc import Mapping
+
+from ottla.config.listeners import ListenerSettings
+from ottla.coordination.coordinator import Surroundings
+from ottla.errors import Refusal
+from ottla.security.core.jaas import BadLoginSettings, parse_login_modules
+from ottla.security.core.logins import Mechanism
+from ottla.security.core.oauthbearer import OAUTHBEARER
+from ottla.security.core.scram import ScramMechanism, accounts_of, decoy_key
+from ottla.security.oauth import oauth_mechanism
+
+__all__ = ["oauthbearer", "scram"]
+
+JAAS = "sasl.jaas.config"
+
+
+def scram(mechanism: int, around: Surroundings) -> Mechanism:
+    feed = around.feed
+    return ScramMechanism(
+        mechanism,
+        accounts=accounts_of(mechanism, lambda: feed.image.scram_credentials),
+        random_bytes=secrets.token_bytes,
+        now_ms=around.system.clock.wall_ms,
+        decoy_key=lambda: decoy_key(feed.image.scram_credentials, feed.image.cluster_id),
+    )
+
+
+def oauthbearer(settings: ListenerSettings, around: Surroundings) -> Mechanism:
+    return oauth_mechanism(
+        lambda name: settings.of_mechanism(OAUTHBEARER, name),
+        clock=around.system.clock,
+        threads=around.system.threads,
+        options=_options(settings),
+    )
+
+
+def _options(settings: ListenerSettings) -> Mapping[str, str]:
+    text = settings.of_mechanism(OAUTHBEARER, JAAS)
+    try:
+        modules = parse_login_modules(text) if text else []
+    except BadLoginSettings as error:
+        raise Refusal(f"{JAAS} of {settings.endpoint.name} for {OAUTHBEARER}: {error}") from None
+    return modules[0].options if modules else {}

@@ -1,0 +1,279 @@
+"""What ACLs say: who may do what to which resource, and by which of them. Pure.
+
+An ACL is found by three look-ups per principal: the resource's name, `*`, and each beginning of the name that is as
+long as some prefix. So the cost follows the number of different lengths of prefixes, not the number of ACLs.
+"""
+
+import ipaddress
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ottla.metadata.model.acls import AclBinding, PatternType, Permission
+from ottla.security.core.access import Operation, Resource
+from ottla.security.core.principals import Principal
+
+__all__ = ["ANYBODY", "ANY_HOST", "ANY_NAME", "Found", "Rules", "same_host"]
+
+ANYBODY = "User:*"
+ANY_HOST = "*"
+ANY_NAME = "*"
+EVERY_OPERATION = -1  # as bits
+
+# By an ACL that allows; one that denies denies its own operation only.
+IMPLIES = {
+    Operation.READ: (Operation.DESCRIBE,),
+    Operation.WRITE: (Operation.DESCRIBE,),
+    Operation.DELETE: (Operation.DESCRIBE,),
+    Operation.ALTER: (Operation.DESCRIBE,),
+    Operation.ALTER_CONFIGS: (Operation.DESCRIBE_CONFIGS,),
+}
+
+
+def same_host(host: str) -> str:
+    """One writing for every address: Java writes ::1 as 0:0:0:0:0:0:0:1, sockets 10.0.0.1 as ::ffff:10.0.0.1."""
+    if ":" not in host:
+        return host
+    try:
+        address = ipaddress.IPv6Address(host)
+    except ValueError:
+        return host
+    return str(address.ipv4_mapped or address)
+
+
+class Found(NamedTuple):
+    """`binding`: the ACL that decides. None: `has_acls` says whether any ACL, of anybody, is about this resource."""
+
+    binding: AclBinding | None
+    has_acls: bool
+
+    @property
+    def allows(self) -> bool:
+        return self.binding is not None and self.binding.permission == Permission.ALLOW
+
+
+class _Cell:
+    """The ACLs of one principal for one pattern. `allowed` and `denied`: operations as bits, by hosts."""
+
+    __slots__ = ("allowed", "bindings", "denied")
+
+    def __init__(self) -> None:
+        self.bindings: set[AclBinding] = set()
+        self.allowed: dict[str, int] = {}
+        self.denied: dict[str, int] = {}
+
+    def add(self, binding: AclBinding) -> None:
+        self.bindings.add(binding)
+        self._count(binding)
+
+    def remove(self, binding: AclBinding) -> None:
+        self.bindings.remove(binding)
+        self.allowed, self.denied = {}, {}
+        for each in self.bindings:
+            self._count(each)
+
+    def _count(self, binding: AclBinding) -> None:
+        host = same_host(binding.host)
+        if binding.permission == Permission.ALLOW:
+            self.allowed[host] = self.allowed.get(host, 0) | _allowed_bits(binding.operation)
+        else:
+            self.denied[host] = self.denied.get(host, 0) | _own_bits(binding.operation)
+
+    def denies(self, bit: int, host: str) -> bool:
+        denied = self.denied
+        return bool(denied) and bool((denied.get(ANY_HOST, 0) | denied.get(host, 0)) & bit)
+
+    def allows(self, bit: int, host: str) -> bool:
+        allowed = self.allowed
+        return bool((allowed.get(ANY_HOST, 0) | allowed.get(host, 0)) & bit)
+
+    def deciding(self, bit: int, host: str, permission: Permission) -> AclBinding:
+        bits_of = _allowed_bits if permission == Permission.ALLOW else _own_bits
+        return next(
+            each
+            for each in sorted(self.bindings, key=lambda each: (each.host, each.operation))
+            if each.permission == permission
+            and same_host(each.host) in (ANY_HOST, host)
+            and bits_of(each.operation) & bit
+        )
+
+
+def _own_bits(operation: int) -> int:
+    return EVERY_OPERATION if operation == Operation.ALL else 1 << operation
+
+
+def _allowed_bits(operation: int) -> int:
+    bits = _own_bits(operation)
+    for implied in IMPLIES.get(operation, ()):  # type: ignore[call-overload]
+        bits |= 1 << implied
+    return bits
+
+
+class _Lengths:
+    """How long prefixes are, the shortest first."""
+
+    __slots__ = ("_counts", "sorted")
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self.sorted: tuple[int, ...] = ()
+
+    def change(self, length: int, by: int) -> None:
+        self._counts[length] += by
+        if not self._counts[length]:
+            del self._counts[length]
+        self.sorted = tuple(sorted(self._counts))
+
+
+class _Shelf:
+    """The ACLs of one principal for resources of one type."""
+
+    __slots__ = ("lengths", "literal", "prefixed")
+
+    def __init__(self) -> None:
+        self.literal: dict[str, _Cell] = {}
+        self.prefixed: dict[str, _Cell] = {}
+        self.lengths = _Lengths()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.literal and not self.prefixed
+
+    def add(self, binding: AclBinding) -> None:
+        cells, name = self._cells(binding), binding.resource_name
+        if name not in cells:
+            cells[name] = _Cell()
+            if cells is self.prefixed:
+                self.lengths.change(len(name), 1)
+        cells[name].add(binding)
+
+    def remove(self, binding: AclBinding) -> None:
+        cells, name = self._cells(binding), binding.resource_name
+        cells[name].remove(binding)
+        if not cells[name].bindings:
+            del cells[name]
+            if cells is self.prefixed:
+                self.lengths.change(len(name), -1)
+
+    def _cells(self, binding: AclBinding) -> dict[str, _Cell]:
+        return self.prefixed if binding.pattern_type == PatternType.PREFIXED else self.literal
+
+    def about(self, name: str) -> Iterator[_Cell]:
+        literal, prefixed = self.literal, self.prefixed
+        if (cell := literal.get(name)) is not None:
+            yield cell
+        if name != ANY_NAME and (cell := literal.get(ANY_NAME)) is not None:
+            yield cell
+        size = len(name)
+        for length in self.lengths.sorted:
+            if length > size:
+                break
+            if (cell := prefixed.get(name[:length])) is not None:
+                yield cell
+
+
+class _Names:
+    """Names and prefixes of one resource type that have an ACL of anybody's."""
+
+    __slots__ = ("lengths", "literal", "prefixed")
+
+    def __init__(self) -> None:
+        self.literal: Counter[str] = Counter()
+        self.prefixed: Counter[str] = Counter()
+        self.lengths = _Lengths()
+
+    def change(self, binding: AclBinding, by: int) -> None:
+        name, is_prefix = binding.resource_name, binding.pattern_type == PatternType.PREFIXED
+        counts = self.prefixed if is_prefix else self.literal
+        before = counts[name]
+        counts[name] += by
+        if not counts[name]:
+            del counts[name]
+        if is_prefix and (before == 0 or name not in counts):
+            self.lengths.change(len(name), by)
+
+    def has(self, name: str) -> bool:
+        if name in self.literal or ANY_NAME in self.literal:
+            return True
+        return any(name[:length] in self.prefixed for length in self.lengths.sorted if length <= len(name))
+
+
+class Rules:
+    """Changed one ACL at a time. Hosts that are asked about are written as `same_host` writes them."""
+
+    def __init__(self, bindings: Iterable[AclBinding] = ()) -> None:
+        self._shelves: dict[tuple[str, int], _Shelf] = {}
+        self._names: dict[int, _Names] = {}
+        self._hosts: Counter[str] = Counter()
+        for binding in bindings:
+            self.add(binding)
+
+    def add(self, binding: AclBinding) -> None:
+        self._shelves.setdefault((binding.principal, binding.resource_type), _Shelf()).add(binding)
+        self._names.setdefault(binding.resource_type, _Names()).change(binding, 1)
+        self._hosts[same_host(binding.host)] += 1
+
+    def remove(self, binding: AclBinding) -> None:
+        key = binding.principal, binding.resource_type
+        self._shelves[key].remove(binding)
+        if self._shelves[key].is_empty:
+            del self._shelves[key]
+        self._names[binding.resource_type].change(binding, -1)
+        host = same_host(binding.host)
+        self._hosts[host] -= 1
+        if not self._hosts[host]:
+            del self._hosts[host]
+
+    def distinguishes(self, host: str) -> bool:
+        """Whether some ACL is for this host: for all others the same holds."""
+        return host in self._hosts
+
+    def _of(self, principal: Principal, resource: int) -> list[_Shelf]:
+        keys = ((str(principal), resource), (ANYBODY, resource))
+        return [shelf for key in dict.fromkeys(keys) if (shelf := self._shelves.get(key)) is not None]
+
+    def find(self, principal: Principal, host: str, operation: Operation, resource: Resource, name: str) -> Found:
+        """What denies comes before all that allows."""
+        bit = 1 << operation
+        allowing: _Cell | None = None
+        for shelf in self._of(principal, resource):
+            for cell in shelf.about(name):
+                if cell.denies(bit, host):
+                    return Found(cell.deciding(bit, host, Permission.DENY), True)
+                if allowing is None and cell.allows(bit, host):
+                    allowing = cell
+        if allowing is not None:
+            return Found(allowing.deciding(bit, host, Permission.ALLOW), True)
+        names = self._names.get(resource)
+        return Found(None, names is not None and names.has(name))
+
+    def allows_any(self, principal: Principal, host: str, operation: Operation, resource: Resource) -> bool:
+        """Something of this type, by name or prefix: an ACL that allows and that no denial covers wholly. As Kafka
+        does, only ACLs for this operation or all of them count here, not those that imply it."""
+        bit = 1 << operation
+        shelves = self._of(principal, resource)
+        names, denied_names = _cells(shelves, "literal", bit, host)
+        prefixes, denied_prefixes = _cells(shelves, "prefixed", bit, host)
+        if ANY_NAME in denied_names:
+            return False
+        if ANY_NAME in names:
+            return True
+        lengths = sorted({len(prefix) for prefix in denied_prefixes})
+
+        def is_covered(name: str) -> bool:
+            return any(name[:length] in denied_prefixes for length in lengths if length <= len(name))
+
+        return any(not is_covered(name) for name in (*(names - denied_names), *prefixes))
+
+
+def _cells(shelves: Iterable[_Shelf], kind: str, bit: int, host: str) -> tuple[set[str], set[str]]:
+    """Names that are allowed, and those that are denied, by ACLs that name the operation or all."""
+    allowed: set[str] = set()
+    denied: set[str] = set()
+    for shelf in shelves:
+        cells: dict[str, _Cell] = getattr(shelf, kind)
+        for name, cell in cells.items():
+            for binding in cell.bindings:
+                if same_host(binding.host) in (ANY_HOST, host) and _own_bits(binding.operation) & bit:
+                    (allowed if binding.permission == Permission.ALLOW else denied).add(name)
+    return allowed, denied

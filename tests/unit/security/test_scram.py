@@ -1,0 +1,209 @@
+"""SCRAM, the server's side, against the client's side of kafka-python and against messages made by hand."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+from kafka.net.sasl.scram import ScramClient
+from ottla.metadata.model.credentials import (
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+    PreviousKeys,
+    ScramCredential,
+    salted_password,
+    scram_keys,
+)
+from ottla.security.core.logins import Exchange, Login, LoginRefused, Step
+from ottla.security.core.principals import Principal
+from ottla.security.core.scram import MESSAGE_BYTES_MAX, ScramMechanism, accounts_of
+
+SALT, ITERATIONS = b"a salt of somebody", 4096
+REFUSED = "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
+NOW_MS, LATER_MS = 1_000, 2_000
+
+
+def credential(password: str, mechanism: int = SCRAM_SHA_256, *, before: str | None = None) -> ScramCredential:
+    def keys(each: str):
+        return scram_keys(mechanism, salted_password(mechanism, each, salt=SALT, iterations=ITERATIONS))
+
+    previous = None if before is None else PreviousKeys(keys(before), LATER_MS)
+    return ScramCredential(SALT, ITERATIONS, keys(password), previous)
+
+
+def server(
+    users: dict[str, ScramCredential], mechanism: int = SCRAM_SHA_256, now_ms: Callable[[], int] = lambda: NOW_MS
+) -> ScramMechanism:
+    kept = {(name, mechanism): each for name, each in users.items()}
+    numbers = count()
+    return ScramMechanism(
+        mechanism,
+        accounts=accounts_of(mechanism, lambda: kept),
+        random_bytes=lambda size: next(numbers).to_bytes(size, "big"),
+        now_ms=now_ms,
+        decoy_key=lambda: b"nobody knows",
+    )
+
+
+def step(exchange: Exchange, data: bytes) -> Step:
+    return asyncio.run(exchange.step(data))
+
+
+def login(mechanism: ScramMechanism, name: str, password: str) -> Login:
+    client, exchange = ScramClient(name, password, mechanism.name), mechanism.begin("host")
+    client.process_server_first_message(step(exchange, client.first_message()).challenge)
+    last = step(exchange, client.final_message())
+    client.process_server_final_message(last.challenge)  # the server proved that it knows the password
+    assert last.login is not None
+    return last.login
+
+
+def refusal(exchange: Exchange, data: bytes) -> LoginRefused:
+    with pytest.raises(LoginRefused) as caught:
+        step(exchange, data)
+    with pytest.raises(LoginRefused):  # and it is over
+        step(exchange, data)
+    return caught.value
+
+
+@pytest.mark.parametrize("mechanism", [SCRAM_SHA_256, SCRAM_SHA_512])
+def test_the_right_password(mechanism: int) -> None:
+    users = server({"ann": credential("secret", mechanism)}, mechanism)
+    assert login(users, "ann", "secret") == (Principal("User", "ann"), None, False)
+
+
+def test_one_of_rfc_7677() -> None:
+    """Its example, with its nonces."""
+    salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+    keys = scram_keys(SCRAM_SHA_256, salted_password(SCRAM_SHA_256, "pencil", salt=salt, iterations=4096))
+    users = server({"user": ScramCredential(salt, 4096, keys)})
+    nonce = b"%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+    exchange = users.begin("host")
+    step(exchange, b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
+    exchange._nonce = "rOprNGfwEbeRWgbNEkqO" + nonce.decode()  # type: ignore[attr-defined]
+    first = b"r=rOprNGfwEbeRWgbNEkqO" + nonce + b",s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+    exchange._said = f"n=user,r=rOprNGfwEbeRWgbNEkqO,{first.decode()},"  # type: ignore[attr-defined]
+    final = step(
+        exchange, b"c=biws,r=rOprNGfwEbeRWgbNEkqO" + nonce + b",p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+    )
+    assert final.challenge == b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+
+
+def test_both_passwords_are_good_until_the_deadline() -> None:
+    now = [NOW_MS]
+    users = server({"ann": credential("new", before="old")}, now_ms=lambda: now[0])
+    assert login(users, "ann", "new") == login(users, "ann", "old")
+    now[0] = LATER_MS
+    assert login(users, "ann", "new")
+    with pytest.raises(LoginRefused):
+        login(users, "ann", "old")
+
+
+@pytest.mark.parametrize(("name", "why"), [("ann", "wrong password"), ("bob", "no such user")])
+def test_wrong_password_and_unknown_user_are_the_same_to_a_client(name: str, why: str) -> None:
+    users = server({"ann": credential("secret")})
+    with pytest.raises(LoginRefused) as caught:
+        login(users, name, "guess")
+    assert (str(caught.value), caught.value.reason) == (REFUSED, why)
+    assert caught.value.principal == Principal("User", name)
+
+
+def test_somebody_unknown_has_a_salt_of_their_own_that_stays() -> None:
+    users = server({"ann": credential("secret")})
+
+    def shown(name: bytes) -> bytes:
+        return step(users.begin("host"), b"n,,n=%s,r=nonce" % name).challenge.split(b",", 1)[1]
+
+    assert shown(b"bob") == shown(b"bob") != shown(b"eve")
+    assert shown(b"bob").endswith(b",i=4096")
+    assert len(base64.b64decode(shown(b"bob").split(b",")[0][2:])) == 25
+
+
+def test_names_are_escaped() -> None:
+    users = server({"a,b=c": credential("secret"), "ä": credential("secret")})
+    first = step(users.begin("host"), b"n,,n=a=2Cb=3Dc,r=nonce")
+    assert base64.b64encode(SALT) in first.challenge
+    assert base64.b64encode(SALT) in step(users.begin("host"), "n,,n=ä,r=nonce".encode()).challenge
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"p=tls-unique,,n=ann,r=nonce",  # channel binding was not offered
+        b"x,,n=ann,r=nonce",
+        b"n,n=ann,r=nonce",
+        b"n,,m=must,n=ann,r=nonce",  # a mandatory extension: nobody knows it
+        b"n,,n=,r=nonce",
+        b"n,,n=ann,r=",
+        b"n,,n=an=n,r=nonce",  # an escape that is none
+        b"n,,n=an\0n,r=nonce",
+        b"n,,n=ann,r=no nce",
+        b"n,,n=ann,r=nonce,",
+        b"n,,n=\xff\xfe,r=nonce",
+        b"n,,n=ann,r=" + b"x" * 1025,
+        b"n,,n=" + b"x" * MESSAGE_BYTES_MAX + b",r=nonce",
+    ],
+)
+def test_first_messages_that_are_none(message: bytes) -> None:
+    assert str(refusal(server({"ann": credential("secret")}).begin("host"), message)) == REFUSED
+
+
+def test_to_act_for_somebody_else_is_refused() -> None:
+    users = server({"ann": credential("secret")})
+    assert "authorization id" in str(refusal(users.begin("host"), b"n,a=bob,n=ann,r=nonce"))
+    assert step(users.begin("host"), b"n,a=ann,n=ann,r=nonce").challenge
+
+
+def final(exchange: Exchange, *, header: bytes = b"n,,", nonce: bytes | None = None, **changes: bytes) -> bytes:
+    """A final message with the right proof, or with parts that are not right."""
+    bare = b"n=ann,r=nonce"
+    first = step(exchange, header + bare).challenge
+    nonce = nonce or first.split(b",")[0][2:]
+    unproved = b"c=%s,r=%s" % (base64.b64encode(changes.get("said", header)), nonce)
+    salted = salted_password(SCRAM_SHA_256, "secret", salt=SALT, iterations=ITERATIONS)
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    said = b",".join((bare, first, unproved))
+    signature = hmac.digest(hashlib.sha256(client_key).digest(), said, "sha256")
+    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+    return unproved + b",p=" + base64.b64encode(changes.get("proof", proof))
+
+
+def test_a_client_that_could_bind_channels_says_so_in_both_messages() -> None:
+    users = server({"ann": credential("secret")})
+    exchange = users.begin("host")
+    assert step(exchange, final(exchange, header=b"y,,")).login
+    exchange = users.begin("host")
+    assert str(refusal(exchange, final(exchange, header=b"y,,", said=b"n,,"))) == REFUSED
+
+
+@pytest.mark.parametrize("wrong", [{"nonce": b"another"}, {"proof": b"short"}, {"proof": b""}, {"proof": bytes(32)}])
+def test_wrong_final_messages(wrong: dict[str, bytes]) -> None:
+    exchange = server({"ann": credential("secret")}).begin("host")
+    assert str(refusal(exchange, final(exchange, **wrong))) == REFUSED
+
+
+def test_a_final_message_is_good_in_its_exchange_only() -> None:
+    users = server({"ann": credential("secret")})
+    first = users.begin("host")
+    replayed = final(first)
+    assert step(first, replayed).login
+    again = users.begin("host")
+    step(again, b"n,,n=ann,r=nonce")
+    assert refusal(again, replayed).reason == "a nonce that is not of this exchange"
+
+
+def test_tokens_are_no_users() -> None:
+    users = server({"ann": credential("secret")})
+    shown = step(users.begin("host"), b"n,,n=ann,r=nonce,tokenauth=true").challenge
+    assert base64.b64encode(SALT) not in shown
+
+
+def test_nothing_secret_is_shown() -> None:
+    kept = credential("secret", before="old")
+    for text in (repr(kept), str(kept), repr(kept.keys), repr(kept.previous)):
+        assert str(kept.keys.stored)[2:-1] not in text
+        assert str(kept.salt)[2:-1] not in text
