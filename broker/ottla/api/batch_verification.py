@@ -1,4 +1,4 @@
-"""Transactional batches are appended when their coordinator has verified their partition (KIP-890)."""
+"""Verifies transactional batches at their coordinator before they are appended (KIP-890)."""
 
 from ottla.api.requests import ProduceRequest
 from ottla.errors import Code, KafkaError
@@ -15,7 +15,7 @@ ABORTABLE_SINCE, ADDS_SINCE = 11, 12
 
 
 def must_verify(partition: Partition, batch: Batch, request: ProduceRequest) -> bool:
-    """Whether the coordinator must be asked first; later batches wait for those that do."""
+    """Whether the coordinator must be asked first; later batches of the producer wait for it."""
     if not request.transactional_id:
         raise KafkaError(Code.transactional_id_authorization_failed, "Transactional records need a transactional id")
     producer_id = batch.producer_id

@@ -1,9 +1,9 @@
-"""What the active controller does without being asked. Pure: each duty says how often, and what to submit now.
+"""Periodic work of the active controller. Pure: each duty has an interval, and returns the command to submit now.
 
     records = at_activation(image, context)       proposed when a node becomes the active controller
     for duty in PERIODIC: every duty.seconds(setting), submit duty.due(image, context, setting) unless it is None
 
-`setting` gives a broker setting in force by its name.
+`setting` returns the current value of a broker setting.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Decisions about finalized features, and what a new fleet starts with. Pure."""
+"""Decisions about finalized features, and those of a new fleet. Pure."""
 
 from collections.abc import Mapping
 
@@ -44,7 +44,7 @@ def initial_feature_records() -> list[Record]:
 
 
 def eligible_safety_records(image: Image, context: Context) -> list[Record]:
-    """With eligible leader replicas all brokers must go by the same min.insync.replicas: it is kept in the metadata."""
+    """With ELR all brokers must use the same min.insync.replicas, so it is written to the metadata."""
     if not elr_enabled(image):
         return []
     records = []

@@ -1,4 +1,4 @@
-"""The settings of topics that the controller itself obeys, and the rules of elections that follow from them. Pure."""
+"""Topic settings that the controller uses, and the rules of elections that follow from them. Pure."""
 
 import uuid
 from collections.abc import Callable
@@ -23,7 +23,7 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 def isr_size_min(image: Image, topic: str, context: Context) -> int:
-    """As set; a partition with fewer replicas needs only those."""
+    """The setting, limited to the partition's replication factor."""
     text = _setting(image, topic, MIN_INSYNC_REPLICAS, context)
     return context.min_insync_replicas if text is None else int(text)
 
@@ -45,7 +45,7 @@ def rules_of(
     may_lead: Callable[[int], bool] | None = None,
     election: Election | None = None,
 ) -> Rules:
-    """By default the active brokers may lead, and the topic's setting decides about unclean elections."""
+    """By default active brokers may lead, and the topic's setting allows unclean elections."""
     if election is None:
         election = Election.UNCLEAN if allows_unclean_election(image, topic, context) else Election.ONLINE
     return Rules(
@@ -58,7 +58,7 @@ def rules_of(
 
 
 def _setting(image: Image, topic: str, name: str, context: Context) -> str | None:
-    """What was set for the topic, else for this controller's node, else for the fleet."""
+    """The value of the topic, else of this controller's node, else of the fleet."""
     places = ((ResourceType.TOPIC, topic), (ResourceType.BROKER, str(context.node_id)), (ResourceType.BROKER, ""))
     found = (image.config(*place).get(name) for place in places)
     return next((text for text in found if text is not None), None)
