@@ -90,6 +90,9 @@ CHANGES: dict[int, Callable[[Any], Iterable[str]]] = {
     31: _deleted_acls,
     33: _configs,
     37: _topics,
+    38: lambda request: [f"DelegationToken of {getattr(request, 'owner_principal_name', None) or 'oneself'}"],
+    39: lambda request: ["DelegationToken"],  # its id is known by a secret only
+    40: lambda request: ["DelegationToken"],
     42: lambda request: map(_group, request.groups_names),
     43: _partitions,
     44: _configs,
