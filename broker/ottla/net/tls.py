@@ -126,26 +126,27 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
                 connection.buffer_updated(count)
             if over is not None:
                 self._over(over)
-                break
-            if not count:
+            if not self._incoming.pending and not self._tls.pending():
                 break
         if self._outgoing.pending and not self._ended:
             self._flush()  # TLS itself had to answer
 
     def _read_into(self, buffer: Any) -> tuple[int, "Exception | str | None"]:
-        """How many bytes, and why there will be no more of them."""
-        read, size, count = self._tls.read, len(buffer), 0
+        """How many bytes, and why there will be no more of them. Asking OpenSSL in vain would raise an exception, so it
+        is only asked while it has something."""
+        tls, incoming, size, count = self._tls, self._incoming, len(buffer), 0
         try:
-            while count < size:
-                got = read(size - count, buffer[count:] if count else buffer)
+            while True:
+                got = tls.read(size - count, buffer[count:] if count else buffer)
                 if not got:
                     return count, ""
                 count += cast(int, got)
-        except ssl.SSLWantReadError:
-            pass
+                if count == size or not (incoming.pending or tls.pending()):
+                    return count, None
+        except ssl.SSLWantReadError:  # a part of a record
+            return count, None
         except ssl.SSLError as error:
             return count, error
-        return count, None
 
     def _over(self, reason: "Exception | str") -> None:
         connection = self._connection
