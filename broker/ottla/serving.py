@@ -18,6 +18,7 @@ from ottla.handover import Handover, LoopLane
 from ottla.loops import ControlLoop, DataLoop, forgive_grpc
 from ottla.net.health import HealthServer
 from ottla.net.log_lines import BoundedFormatter, limit_lines
+from ottla.net.metrics_access import MetricsAccess
 from ottla.node import Node, metering
 from ottla.node.node import DataLoopStuck
 from ottla.system import RealThreads, System, file_limit, files_problem, raise_file_limit
@@ -111,7 +112,13 @@ async def _probed(config: BrokerConfig, node: Node, meters: Meters) -> HealthSer
     port = config["ottla.health.port"]
     if port is None:
         return None
-    health = HealthServer(port, not_alive=node.not_alive, not_ready=node.not_serving, metrics=meters.prometheus)
+    health = HealthServer(
+        port,
+        not_alive=node.not_alive,
+        not_ready=node.not_serving,
+        metrics=meters.prometheus,
+        access=MetricsAccess.of(config),
+    )
     log.info("probes and /metrics are answered on port %d", await health.start())
     return health
 

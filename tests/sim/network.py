@@ -214,6 +214,12 @@ class CalledContext:
     def set_trailing_metadata(self, metadata: Any) -> None:
         pass
 
+    def auth_context(self) -> dict[str, list[bytes]]:
+        return {"transport_security_type": [b"insecure"]}
+
+    def invocation_metadata(self) -> None:
+        pass
+
     async def abort(self, code: grpc.StatusCode, text: str) -> None:
         raise Aborted(code, text)
 
@@ -242,7 +248,7 @@ class SimChannel:
     ) -> Callable[..., Any]:
         encode, decode = request_serializer or bytes, response_deserializer or bytes
 
-        async def call(request: Any, *, timeout: float) -> Any:  # noqa: ASYNC109 - as gRPC names it
+        async def call(request: Any, *, timeout: float, metadata: Any = ()) -> Any:  # noqa: ASYNC109 - gRPC's names
             answer = self._network.loop.create_future()
             self._ask(path.rpartition("/")[2], encode(request), answer)
             try:

@@ -1,11 +1,32 @@
 """May this client do that? What handlers ask, with Kafka's codes; who was refused is written into the audit trail."""
 
+import uuid
+from collections.abc import Iterable
+
 from ottla.api.call import Call
 from ottla.errors import Code, KafkaError
+from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import ResourceType
 from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
 from ottla.security.core.audit import AuditEvent
 
-__all__ = ["REFUSALS", "may", "may_any", "refusal", "require", "require_cluster", "sees"]
+__all__ = [
+    "NOT_ASKED",
+    "REFUSALS",
+    "TopicAccess",
+    "may",
+    "may_any",
+    "may_cluster",
+    "operations",
+    "operations_if",
+    "refusal",
+    "require",
+    "require_cluster",
+    "require_configs",
+    "require_topics",
+    "sees",
+    "topic_access",
+]
 
 REFUSALS = {
     Resource.TOPIC: Code.topic_authorization_failed,
@@ -23,6 +44,37 @@ NAMES = {
     Resource.DELEGATION_TOKEN: "DelegationToken",
     Resource.USER: "User",
 }
+
+SUPPORTED = {
+    Resource.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DESCRIBE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    Resource.GROUP: (
+        Operation.READ,
+        Operation.DESCRIBE,
+        Operation.DELETE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    Resource.CLUSTER: (
+        Operation.CREATE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+    ),
+}
+NOT_ASKED = -(2**31)
+"""What an answer has instead of the bits of operations."""
 
 
 def may(call: Call, operation: Operation, resource: Resource, name: str) -> bool:
@@ -58,6 +110,76 @@ def require(call: Call, operation: Operation, resource: Resource, name: str) -> 
 
 def require_cluster(call: Call, operation: Operation) -> None:
     require(call, operation, Resource.CLUSTER, CLUSTER_NAME)
+
+
+def may_cluster(call: Call, operation: Operation) -> bool:
+    return may(call, operation, Resource.CLUSTER, CLUSTER_NAME)
+
+
+def operations(call: Call, resource: Resource, name: str) -> int:
+    """Which operations this client may do, as bits. Nobody is refused anything by that."""
+    allowed = (each for each in SUPPORTED[resource] if sees(call, each, resource, name))
+    return sum(1 << each for each in allowed)
+
+
+def operations_if(asked: object, call: Call, resource: Resource, name: str) -> int:
+    return operations(call, resource, name) if asked else NOT_ASKED
+
+
+def require_configs(call: Call, operation: Operation, resource_type: int, name: str) -> None:
+    """Settings of topics and groups are theirs; all others are the cluster's."""
+    if resource_type == ResourceType.TOPIC:
+        require(call, operation, Resource.TOPIC, name)
+    elif resource_type == ResourceType.GROUP:
+        require(call, operation, Resource.GROUP, name)
+    else:
+        require_cluster(call, operation)
+
+
+class TopicAccess:
+    """Of one request to topics, by name or id. Each is asked about once, so that a refusal is one line of the trail."""
+
+    __slots__ = ("_call", "_image", "_known", "_operation")
+
+    def __init__(self, call: Call, operation: Operation, image: Image | None) -> None:
+        self._call = call
+        self._operation = operation
+        self._image = image
+        self._known: dict[str | bytes, KafkaError | None] = {}
+
+    def refused(self, topic: str | bytes) -> KafkaError | None:
+        """None where it may, or where no topic has this id."""
+        known = self._known
+        if topic not in known:
+            name = topic if isinstance(topic, str) else self._name(topic)
+            known[topic] = None if name is None else self._refusal(name)
+        return known[topic]
+
+    def require(self, topic: str | bytes) -> None:
+        if (error := self.refused(topic)) is not None:
+            raise error
+
+    def _name(self, topic_id: bytes) -> str | None:
+        assert self._image is not None
+        topic = self._image.topics_by_id.get(uuid.UUID(bytes=topic_id))
+        return None if topic is None else topic.name
+
+    def _refusal(self, name: str) -> KafkaError | None:
+        if may(self._call, self._operation, Resource.TOPIC, name):
+            return None
+        return refusal(self._operation, Resource.TOPIC, name)
+
+
+def topic_access(call: Call, operation: Operation, image: Image | None = None) -> TopicAccess | None:
+    """None where nothing is refused. The image finds topics by their ids."""
+    return None if call.client.is_unrestricted else TopicAccess(call, operation, image)
+
+
+def require_topics(call: Call, operation: Operation, names: Iterable[str]) -> None:
+    """KafkaError as soon as one of them is refused."""
+    if not call.client.is_unrestricted:
+        for name in names:
+            require(call, operation, Resource.TOPIC, name)
 
 
 def _deny(call: Call, operation: Operation, resource: Resource, name: str) -> None:

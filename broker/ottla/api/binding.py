@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
+from ottla.api.authorization import guarded
 from ottla.api.call import Call
 from ottla.api.registry import Handler, Result, load_all
 
@@ -13,13 +14,16 @@ Handle = Callable[[Any, Call], Result]
 
 
 def bind(parts: Mapping[str, object]) -> Mapping[int, Handle]:
-    """By the keys of their APIs. LookupError when a handler needs what is not there."""
+    """By the keys of their APIs.
+
+    LookupError when a handler needs what is not there, or nobody said what its clients must be allowed.
+    """
     bound: dict[int, Handle] = {}
     for key, api in load_all().items():
         missing = [name for name in api.needs if name not in parts]
         if missing:
             raise LookupError(f"{api.name} needs {', '.join(missing)}, which the node does not have")
-        bound[key] = _with_parts(api.handler, tuple(parts[name] for name in api.needs))
+        bound[key] = guarded(key, _with_parts(api.handler, tuple(parts[name] for name in api.needs)))
     return bound
 
 

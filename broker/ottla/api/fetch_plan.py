@@ -6,6 +6,7 @@ Records are only located here; the connection reads them when the client takes t
 from dataclasses import dataclass, field
 from typing import TypedDict
 
+from ottla.api.authorizing import TopicAccess, topic_access
 from ottla.api.call import Call
 from ottla.api.fetch_sessions import Wanted
 from ottla.api.pacing import Pace, sliced
@@ -15,6 +16,7 @@ from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
 from ottla.replica.nearest import LEADER, RACK_AWARE, nearest
 from ottla.replica.partition import ROLE_CHANGED_BYTES, Partition
+from ottla.security.core.access import Operation
 from ottla.storage.log.log import Located
 from ottla.wire.fetch_response import Fetched
 
@@ -48,6 +50,7 @@ class Plan:
     """One fetch request, readable again and again while it waits.
 
     `from_leader_only`: a client too old to be sent to a follower. `rack`: where the client would rather read.
+    `readable`: None where all topics are.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Plan:
         pace: Pace,
         from_leader_only: bool = False,
         rack: str = "",
+        readable: TopicAccess | None = None,
     ) -> None:
         self.wanted = wanted
         self.is_wide = len(wanted) > PARTITIONS_READ_AT_ONCE_MAX
@@ -72,6 +76,7 @@ class Plan:
         self.pace = pace
         self._from_leader_only = from_leader_only
         self._rack = rack
+        self._readable = readable
 
     @property
     def partitions(self) -> list[Partition]:
@@ -118,7 +123,7 @@ class Plan:
 
     def _read_one(self, wanted: Wanted, reading: Reading) -> Fetched:
         try:
-            partition = self._replicas.require(wanted.topic, wanted.index)
+            partition = self._require(wanted)
             fetched = self._prepare(partition, wanted)
             span = self._span(partition, wanted, reading)
             if span is not None and fetched.diverging is None and fetched.preferred_read_replica == LEADER:
@@ -134,7 +139,7 @@ class Plan:
 
     async def _read_one_cold(self, wanted: Wanted, reading: Reading) -> Fetched:
         try:
-            partition = self._replicas.require(wanted.topic, wanted.index)
+            partition = self._require(wanted)
             fetched = self._prepare(partition, wanted)
             span = self._span(partition, wanted, reading)
             if span is not None:
@@ -142,6 +147,11 @@ class Plan:
         except KafkaError as error:
             fetched = self._failure(wanted, error)
         return fetched
+
+    def _require(self, wanted: Wanted) -> Partition:
+        if self._readable is not None:
+            self._readable.require(wanted.topic)
+        return self._replicas.require(wanted.topic, wanted.index)
 
     def _fill(self, fetched: Fetched, found: Located, reading: Reading) -> None:
         if found.region is not None:
@@ -223,6 +233,7 @@ class FetchPlans:
             pace=call.long_work.pace,
             from_leader_only=not knows_followers,
             rack=request.rack_id or "" if knows_followers and self._cares_for_racks else "",
+            readable=topic_access(call, Operation.READ, self._replicas.image),
         )
 
     def _size_bytes_max_of(self, request: FetchRequest, call: Call) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from ottla.api.authorizing import NOT_ASKED, operations_if, require, topic_access
 from ottla.api.call import Call
 from ottla.api.slices import encoded, encoded_or_refused, paced, until_committed
 from ottla.errors import Code, KafkaError
@@ -14,6 +15,7 @@ from ottla.group.heartbeats.entries import by_topic
 from ottla.group.heartbeats.group import HeartbeatGroup
 from ottla.group.shard import Shard
 from ottla.metadata.model.image import Image
+from ottla.security.core.access import Operation, Resource
 from ottla.wire.writer import EncodedArray
 
 __all__ = ["described_groups", "described_members", "topics_with_names"]
@@ -32,18 +34,41 @@ async def described_groups(
     member: Callable[[Kind, Any], dict[str, Any]],
     check: Callable[[str], None],
     call: Call,
+    *,
+    image: Image,
+    with_operations: bool,
 ) -> EncodedArray:
     """The lines of the answer, each given when it is committed. In slices: a group may have very many members."""
 
     async def line(group_id: str) -> dict[str, Any]:
         check(group_id)
+        require(call, Operation.DESCRIBE, Resource.GROUP, group_id)
         shard, group = _find(group_id, kind, groups)
+        await _require_topics(group, call, image)
         made = partial(member, group)
-        described = {**describe(group), "members": await described_members(group.log.members.values(), made, call)}
+        bits = operations_if(with_operations, call, Resource.GROUP, group_id)
+        described = {
+            **describe(group),
+            "authorized_operations": bits,
+            "members": await described_members(group.log.members.values(), made, call),
+        }
         await until_committed(shard, group.written, call)
         return described
 
     return await encoded_or_refused(call, ("groups",), group_ids, line, refused=_refused, key=str)
+
+
+async def _require_topics(group: HeartbeatGroup[Any], call: Call, image: Image) -> None:
+    """A description tells of topics: who may not know of one is not told anything."""
+    describable = topic_access(call, Operation.DESCRIBE, image)
+    if describable is None:
+        return
+    async for member in paced(list(group.log.members.values()), call):
+        target = group.log.targets.get(member.id, frozenset())
+        named = {topic_id for topic_id, _ in (*member.position.assigned, *target)}
+        if any(describable.refused(topic) is not None for topic in named):
+            text = "The group has described topic(s) that the client is not authorized to describe."
+            raise KafkaError(Code.topic_authorization_failed, text)
 
 
 async def described_members(
@@ -66,7 +91,8 @@ def _find(group_id: str, kind: type[Kind], groups: GroupCoordinator) -> tuple[Sh
 
 
 def _refused(group_id: str, error: KafkaError) -> dict[str, Any]:
-    return {"group_id": group_id, "error_code": error.code, "error_message": error.message}
+    refused = {"error_code": error.code, "error_message": error.message, "authorized_operations": NOT_ASKED}
+    return {"group_id": group_id, **refused}
 
 
 def topics_with_names(partitions: Partitions, image: Image) -> list[dict[str, Any]]:

@@ -72,11 +72,15 @@ def _outcome(
     try:
         if uncommitted.request.acks not in ACKS:
             raise _unknown_acks(uncommitted.request.acks)
+        if uncommitted.writable is not None:
+            _authorize(name, uncommitted)
         partition = replicas.require(name, data.index)
         if partition.topic in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
             raise _internal(partition.topic)
         batch = batches.sole(data.records, version=call.version)
         batches.check(batch)
+        if batch.is_transactional and not uncommitted.may_transact:
+            raise _not_in_transactions()
         partition.require_leader()
         if batch.is_transactional and must_verify(partition, batch, uncommitted.request):
             _append_verified(partition, batch, outcome, uncommitted, verification)
@@ -89,6 +93,18 @@ def _outcome(
     except KafkaError as error:
         uncommitted.refuse(outcome, error, name)
     return outcome
+
+
+def _authorize(name: str | bytes, uncommitted: Uncommitted) -> None:
+    if uncommitted.request.transactional_id is not None and not uncommitted.may_transact:
+        raise _not_in_transactions()
+    assert uncommitted.writable is not None
+    uncommitted.writable.require(name)
+
+
+def _not_in_transactions() -> KafkaError:
+    text = "Not authorized: this needs WRITE on the transactional id of the request."
+    return KafkaError(Code.transactional_id_authorization_failed, text)
 
 
 def _unknown_acks(acks: int) -> KafkaError:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
+from ottla.api.authorizing import topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.lookups import Lookups
 from ottla.api.partition_results import at_once
@@ -17,6 +18,7 @@ from ottla.api.requests import ListOffsetsPartition, ListOffsetsRequest, ListOff
 from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
+from ottla.security.core.access import Operation
 from ottla.storage.log.log import TimestampOffset
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
@@ -40,8 +42,11 @@ class Asked(NamedTuple):
 async def list_offsets(request: ListOffsetsRequest, call: Call, replicas: ReplicaHost, lookups: Lookups) -> Answer:
     topics, twice = _each_once(request.topics)
     search = partial(lookups.run, asyncio.Lock())
+    describable = topic_access(call, Operation.DESCRIBE)
 
     async def answer(topic: str, part: ListOffsetsPartition) -> dict[str, int]:
+        if describable is not None and (error := describable.refused(topic)) is not None:
+            return _refused(part, error.code)
         if (topic, part.partition_index) in twice:
             return _refused(part, Code.invalid_request)
         return await _answer(topic, part, request, call, replicas, search)

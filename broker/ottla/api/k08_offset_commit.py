@@ -4,6 +4,7 @@ v2-4 time of retention · v5 without it (KIP-211) · v6 leader epochs (KIP-320) 
 flexible · v9 member epochs of KIP-848.
 """
 
+from ottla.api.authorizing import TopicAccess, may, topic_access
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.registry import MANY_ELEMENTS_MAX, MOST_BYTES_MAX, api
 from ottla.api.requests import OffsetCommitRequest, OffsetCommitRequestPartition
@@ -15,6 +16,7 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.ports import Clock
 from ottla.replica.settings import LiveSettings
+from ottla.security.core.access import Operation, Resource
 from ottla.wire.offset_commit import CommitRequest, PartitionCommit, encode, flexible_reader
 from ottla.wire.text_limits import is_too_long
 
@@ -46,7 +48,10 @@ def offset_commit(
     asked = request if isinstance(request, CommitRequest) else _plain(request)
     if is_too_long(asked.group_id):
         return _reply(call, _all_fine(asked), Code.invalid_group_id)
-    entries, records, results = _sorted_out(asked, feed.image, settings, now_ms=clock.wall_ms())
+    if not may(call, Operation.READ, Resource.GROUP, asked.group_id):
+        return _reply(call, _all_fine(asked), Code.group_authorization_failed)
+    readable = topic_access(call, Operation.READ)
+    entries, records, results = _sorted_out(asked, feed.image, settings, readable, now_ms=clock.wall_ms())
     if not entries:
         return _reply(call, results, Code.none)
     waiting = CommitAnswer(call, results)
@@ -95,7 +100,7 @@ def _all_fine(request: CommitRequest) -> Results:
 
 
 def _sorted_out(
-    request: CommitRequest, image: Image, settings: LiveSettings, *, now_ms: int
+    request: CommitRequest, image: Image, settings: LiveSettings, readable: TopicAccess | None, *, now_ms: int
 ) -> tuple[list[tuple[str, int, CommittedOffset]], list[Record], Results]:
     """What can be committed, its records, and the code of every partition if all goes well."""
     topics = image.topics
@@ -104,6 +109,9 @@ def _sorted_out(
     records: list[Record] = []
     results: Results = []
     for name, partitions in request.topics:
+        if readable is not None and (error := readable.refused(name)) is not None:
+            results.append((name, [(one[0], int(error.code)) for one in partitions]))
+            continue
         known = topics.get(name)
         count = 0 if known is None else len(known.partitions)
         head = offset_key_head(request.group_id, name) if count else b""

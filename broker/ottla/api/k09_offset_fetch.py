@@ -7,6 +7,7 @@ v2 all topics when null, an error for the whole · v5 leader epochs (KIP-320) ·
 from collections.abc import AsyncIterator, Hashable, Iterable
 from typing import Any
 
+from ottla.api.authorizing import require, sees, topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
@@ -15,6 +16,7 @@ from ottla.errors import Code, KafkaError
 from ottla.group.coordinator import GroupCoordinator
 from ottla.group.offsets.committed import GroupOffsets, ShardOffsets
 from ottla.group.offsets.records import CommittedOffset
+from ottla.security.core.access import Operation, Resource
 from ottla.wire.writer import EncodedArray
 
 NOTHING = GroupOffsets()
@@ -68,6 +70,8 @@ async def _topics(
 
     `stable`: an offset that an undecided transaction may replace is refused (KIP-447).
     """
+    require(call, Operation.DESCRIBE, Resource.GROUP, asked.group_id)
+    describable = None if asked.topics is None else topic_access(call, Operation.DESCRIBE)
     shard = groups.shard_of(asked.group_id)
     group = shard.groups.get(asked.group_id)
     if group is not None:
@@ -78,7 +82,10 @@ async def _topics(
 
     async def topics() -> AsyncIterator[dict[str, Any]]:
         async for name, partitions in paced(_wanted(asked, offsets), call):
-            found = (_found(asked.group_id, name, one, pending) async for one in paced(partitions, call))
+            if asked.topics is None and not sees(call, Operation.DESCRIBE, Resource.TOPIC, name):
+                continue
+            refused = None if describable is None else describable.refused(name)
+            found = (_found(asked.group_id, name, one, pending, refused) async for one in paced(partitions, call))
             yield {"name": name, "partitions": await encoded(call, (*path, "partitions"), found)}
 
     lines = await encoded(call, path, topics())
@@ -97,9 +104,15 @@ def _wanted(asked: Asked, offsets: GroupOffsets) -> Iterable[tuple[str, Offsets]
 
 
 def _found(
-    group_id: str, topic: str, one: tuple[int, CommittedOffset | None], pending: ShardOffsets | None
+    group_id: str,
+    topic: str,
+    one: tuple[int, CommittedOffset | None],
+    pending: ShardOffsets | None,
+    refused: KafkaError | None,
 ) -> dict[str, Any]:
     index, committed = one
+    if refused is not None:
+        return _partition(index, None, refused.code)
     if pending is not None and pending.is_pending(group_id, topic, index):
         return _partition(index, None, Code.unstable_offset_commit)
     return _partition(index, committed)

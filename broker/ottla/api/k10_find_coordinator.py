@@ -8,6 +8,7 @@ groups are on; Kafka makes their topic before that too.
 from functools import partial
 from typing import Any
 
+from ottla.api.authorizing import require, require_cluster
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on
 from ottla.api.registry import api
@@ -18,6 +19,7 @@ from ottla.errors import Code, KafkaError
 from ottla.group.coordinator import GroupCoordinator
 from ottla.metadata.decisions.features import SHARE_VERSION
 from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.security.core.access import Operation, Resource
 from ottla.share.coordinator import ShareCoordinator
 from ottla.share.core.keys import is_key_text
 from ottla.txn.coordinator import TransactionCoordinator
@@ -40,7 +42,7 @@ async def find_coordinator(
     known: dict[int, Coordinator[Any]] = {GROUP: groups, TRANSACTION: transactions}
     if call.version >= SHARES_SINCE_VERSION and feed.image.features.get(SHARE_VERSION, 0) >= 1:
         known[SHARE] = share_states
-    ask = partial(_coordinator, request.key_type, known.get(request.key_type), feed, call.client.listener)
+    ask = partial(_coordinator, request.key_type, known.get(request.key_type), feed, call)
     if call.version < 4:
         found = await ask(request.key)
         return call.reply(**{**found, "error_message": found["error_message"] or NO_ERROR})
@@ -49,8 +51,12 @@ async def find_coordinator(
 
 
 async def _coordinator(
-    key_type: int, coordinators: Coordinator[Any] | None, feed: MetadataFeed, listener: str, key: str
+    key_type: int, coordinators: Coordinator[Any] | None, feed: MetadataFeed, call: Call, key: str
 ) -> dict[str, Any]:
+    try:
+        _authorize(key_type, key, call)
+    except KafkaError as error:
+        return _nobody(error.code, str(error))
     if coordinators is None:
         return _nobody(Code.invalid_request, f"no coordinators of type {key_type} here")
     if is_too_long(key):
@@ -61,10 +67,19 @@ async def _coordinator(
         leader = await coordinators.leader_of(key)
     except KafkaError as error:
         return _nobody(Code.coordinator_not_available, f"the coordinators' topic cannot be made: {error}")
-    found = next((b for b in brokers_on(feed.image, listener) if b.id == leader), None)
+    found = next((b for b in brokers_on(feed.image, call.client.listener) if b.id == leader), None)
     if found is None:
         return _nobody(Code.coordinator_not_available, "the coordinator's partition has no leader")
     return {"node_id": found.id, "host": found.host, "port": found.port, "error_code": Code.none, "error_message": ""}
+
+
+def _authorize(key_type: int, key: str, call: Call) -> None:
+    if key_type == GROUP:
+        require(call, Operation.DESCRIBE, Resource.GROUP, key)
+    elif key_type == TRANSACTION:
+        require(call, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, key)
+    elif key_type == SHARE:
+        require_cluster(call, Operation.CLUSTER_ACTION)
 
 
 def _nobody(code: Code, message: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ a group that does not exist is Dead.
 
 from typing import Any
 
+from ottla.api.authorizing import NOT_ASKED, operations_if, require
 from ottla.api.call import Answer, Call
 from ottla.api.group_description import described_members
 from ottla.api.registry import api
@@ -16,6 +17,7 @@ from ottla.group.classic.group import ClassicGroup
 from ottla.group.classic.member import Member
 from ottla.group.classic.states import State
 from ottla.group.coordinator import GroupCoordinator
+from ottla.security.core.access import Operation, Resource
 
 NOT_FOUND_SINCE = 6
 
@@ -25,7 +27,10 @@ async def describe_groups(request: DescribeGroupsRequest, call: Call, groups: Gr
     """In slices, however small the request: a group may have very many members."""
 
     async def line(group_id: str) -> dict[str, Any]:
-        return await _group(group_id, call, groups)
+        require(call, Operation.DESCRIBE, Resource.GROUP, group_id)
+        asked = getattr(request, "include_authorized_operations", False)
+        bits = operations_if(asked, call, Resource.GROUP, group_id)
+        return {**await _group(group_id, call, groups), "authorized_operations": bits}
 
     return call.reply(
         groups=await encoded_or_refused(call, ("groups",), request.groups, line, refused=_refused, key=str)
@@ -33,7 +38,12 @@ async def describe_groups(request: DescribeGroupsRequest, call: Call, groups: Gr
 
 
 def _refused(group_id: str, error: KafkaError) -> dict[str, Any]:
-    return {"group_id": group_id, "error_code": error.code, "error_message": error.message}
+    return {
+        "group_id": group_id,
+        "error_code": error.code,
+        "error_message": error.message,
+        "authorized_operations": NOT_ASKED,
+    }
 
 
 async def _group(group_id: str, call: Call, groups: GroupCoordinator) -> dict[str, Any]:

@@ -4,37 +4,62 @@ v2-3 validate only · v4 broker defaults for counts (KIP-464) · v5 flexible, an
 v7 topic ids.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ottla.api.authorizing import may, refusal, sees
 from ottla.api.call import Answer, Call
 from ottla.api.controller_client import ControllerClient
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import CreateTopicsCreatableTopic, CreateTopicsRequest
 from ottla.api.slices import encoded, paced
-from ottla.errors import KafkaError
+from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import CreatedTopic, CreateTopics, NewTopic, Outcome
+from ottla.metadata.decisions.topics import CLUSTER_METADATA_TOPIC
 from ottla.replica.settings import LiveSettings
+from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
 
 
 @api(key=19, versions=(2, 7), elements_max=MANY_ELEMENTS_MAX)
 async def create_topics(
     request: CreateTopicsRequest, call: Call, controller: ControllerClient, settings: LiveSettings
 ) -> Answer:
-    topics, refused = within_quota([_new(topic) for topic in request.topics], _cost(settings), call, strict_since=6)
+    allowed, denied = await _by_right([_new(topic) for topic in request.topics], call)
+    topics, refused = within_quota(allowed, _cost(settings), call, strict_since=6)
     command = CreateTopics(topics, validate_only=request.validate_only)
     try:
         outcomes = await controller.submit(command)
     except KafkaError as error:
         outcomes = [Outcome(CreatedTopic(topic.name), error.code, error.message) for topic in topics]
     outcomes += [Outcome(CreatedTopic(topic.name), *OVER_QUOTA) for topic in refused]
+    outcomes += [_denied(topic) for topic in denied]
     configs = {topic.name: _set(topic) for topic in request.topics}
     # In slices, however small the request: each topic is answered with dozens of settings.
     lines = (
         _line(outcome, configs.get(outcome.value.name, {}), call, settings) async for outcome in paced(outcomes, call)
     )
     return call.reply(topics=await encoded(call, ("topics",), lines))
+
+
+async def _by_right(topics: Sequence[NewTopic], call: Call) -> tuple[list[NewTopic], list[NewTopic]]:
+    """Those that the client may make, and others. Names that cannot be made anyway are for the controller to refuse."""
+    if sees(call, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME):
+        return list(topics), []
+    times = Counter(topic.name for topic in topics)
+    allowed: list[NewTopic] = []
+    denied: list[NewTopic] = []
+    async for topic in paced(topics, call):
+        is_refused_anyway = times[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC
+        right = is_refused_anyway or may(call, Operation.CREATE, Resource.TOPIC, topic.name)
+        (allowed if right else denied).append(topic)
+    return allowed, denied
+
+
+def _denied(topic: NewTopic) -> Outcome[CreatedTopic]:
+    error = refusal(Operation.CREATE, Resource.TOPIC, topic.name)
+    return Outcome(CreatedTopic(topic.name), error.code, error.message)
 
 
 def _cost(settings: LiveSettings) -> Callable[[NewTopic], int]:
@@ -64,14 +89,16 @@ def _line(
     outcome: Outcome[CreatedTopic], configs: dict[str, str], call: Call, settings: LiveSettings
 ) -> dict[str, Any]:
     topic = outcome.value
-    described = settings.describe_topic(topic.name, configs) if outcome.ok and call.version >= 5 else []
+    shown = not outcome.ok or sees(call, Operation.DESCRIBE_CONFIGS, Resource.TOPIC, topic.name)
+    described = settings.describe_topic(topic.name, configs) if outcome.ok and shown and call.version >= 5 else []
     return {
         "name": topic.name,
         "topic_id": topic.id,
         "error_code": outcome.code,
         "error_message": outcome.message,
-        "num_partitions": topic.partitions,
-        "replication_factor": topic.replication_factor,
+        "topic_config_error_code": Code.none if shown else Code.topic_authorization_failed,
+        "num_partitions": topic.partitions if shown else -1,
+        "replication_factor": topic.replication_factor if shown else -1,
         "configs": [
             {
                 "name": entry.name,

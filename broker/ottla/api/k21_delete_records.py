@@ -2,6 +2,7 @@
 
 import asyncio
 
+from ottla.api.authorizing import topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.partition_results import at_once
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
@@ -11,6 +12,7 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.model.topic_names import INTERNAL_TOPICS
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.replica.host import ReplicaHost
+from ottla.security.core.access import Operation
 
 TO_THE_END = -1
 
@@ -19,7 +21,11 @@ TO_THE_END = -1
 async def delete_records(
     request: DeleteRecordsRequest, call: Call, replicas: ReplicaHost, feed: MetadataFeed
 ) -> Answer:
+    deletable = topic_access(call, Operation.DELETE)
+
     async def line(topic: str, part: DeleteRecordsPartition) -> dict[str, int]:
+        if deletable is not None and (error := deletable.refused(topic)) is not None:
+            return _failed(part, error.code)
         return await _line(topic, part, request.timeout, replicas, feed.image)
 
     return call.reply(topics=await at_once(request.topics, line, call))
@@ -41,14 +47,18 @@ async def _line(
         if (deleted := partition.deleted_everywhere(offset)) is not None:
             await asyncio.wait_for(deleted, timeout_ms / 1000)
     except TimeoutError:
-        return {"partition_index": part.partition_index, "low_watermark": -1, "error_code": Code.request_timed_out}
+        return _failed(part, Code.request_timed_out)
     except KafkaError as error:
-        return {"partition_index": part.partition_index, "low_watermark": -1, "error_code": error.code}
+        return _failed(part, error.code)
     return {
         "partition_index": part.partition_index,
         "low_watermark": partition.low_watermark,
         "error_code": Code.none,
     }
+
+
+def _failed(part: DeleteRecordsPartition, code: Code) -> dict[str, int]:
+    return {"partition_index": part.partition_index, "low_watermark": -1, "error_code": code}
 
 
 def _refuse_policy(policies: frozenset[str], topic: str) -> None:

@@ -3,25 +3,39 @@
 v2 current leader epoch · v3 replica id · v4 flexible.
 """
 
+from ottla.api.authorizing import TopicAccess, sees, topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import OffsetForLeaderEpochOffsetForLeaderPartition, OffsetForLeaderEpochRequest
 from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
+from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
 
 
 @api(key=23, versions=(2, 4))
 def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, call: Call, replicas: ReplicaHost) -> Answer:
+    is_broker = sees(call, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
+    seen = None if is_broker else topic_access(call, Operation.DESCRIBE)
     return call.reply(
         topics=[
-            {"topic": topic.topic, "partitions": [_answer(topic.topic, part, replicas) for part in topic.partitions]}
+            {
+                "topic": topic.topic,
+                "partitions": [_answer(topic.topic, part, replicas, seen) for part in topic.partitions],
+            }
             for topic in request.topics
         ]
     )
 
 
-def _answer(topic: str, part: OffsetForLeaderEpochOffsetForLeaderPartition, replicas: ReplicaHost) -> dict[str, int]:
+def _answer(
+    topic: str,
+    part: OffsetForLeaderEpochOffsetForLeaderPartition,
+    replicas: ReplicaHost,
+    describable: TopicAccess | None,
+) -> dict[str, int]:
     try:
+        if describable is not None:
+            describable.require(topic)
         partition = replicas.require(topic, part.partition)
         partition.require_leader(part.current_leader_epoch)
     except KafkaError as error:

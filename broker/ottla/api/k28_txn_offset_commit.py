@@ -4,6 +4,7 @@ v2 leader epochs (KIP-320) · v3 flexible, member and generation (KIP-447) · v4
 transaction need not be announced before (KIP-890).
 """
 
+from ottla.api.authorizing import TopicAccess, require, topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.registry import MANY_BYTES_MAX, api
 from ottla.api.requests import TxnOffsetCommitRequest
@@ -17,6 +18,7 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.ports import Clock
 from ottla.replica.settings import LiveSettings
+from ottla.security.core.access import Operation, Resource
 from ottla.storage.core.verification import Ticket
 from ottla.txn.verifying import Asked, Verifier
 
@@ -38,7 +40,13 @@ async def txn_offset_commit(
     verifier: Verifier,
     clock: Clock,
 ) -> Answer:
-    entries, own = _sorted_out(request, feed.image, settings, now_ms=clock.wall_ms())
+    try:
+        require(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id)
+        require(call, Operation.READ, Resource.GROUP, request.group_id)
+    except KafkaError as error:
+        return _reply(request, call, {}, error.code)
+    readable = topic_access(call, Operation.READ)
+    entries, own = _sorted_out(request, feed.image, settings, readable, now_ms=clock.wall_ms())
     code = Code.none
     if entries:
         try:
@@ -50,6 +58,11 @@ async def txn_offset_commit(
             await commit_in_transaction(shard, _commit(request, entries), call.version, ticket)
         except KafkaError as error:
             code = ANSWERS.get(error.code, error.code)
+    return _reply(request, call, own, code)
+
+
+def _reply(request: TxnOffsetCommitRequest, call: Call, own: dict[tuple[str, int], Code], code: Code) -> Answer:
+    """Every partition that has no code of its own gets `code`."""
     return call.reply(
         topics=[
             {
@@ -68,16 +81,24 @@ async def txn_offset_commit(
 
 
 def _sorted_out(
-    request: TxnOffsetCommitRequest, image: Image, settings: LiveSettings, *, now_ms: int
+    request: TxnOffsetCommitRequest,
+    image: Image,
+    settings: LiveSettings,
+    readable: TopicAccess | None,
+    *,
+    now_ms: int,
 ) -> tuple[list[Pending], dict[tuple[str, int], Code]]:
     """What can be committed, and what is wrong with the rest."""
     metadata_max = settings.broker("offset.metadata.max.bytes")
     entries: list[Pending] = []
     refused: dict[tuple[str, int], Code] = {}
     for topic in request.topics:
+        denied = None if readable is None else readable.refused(topic.name)
         for one in topic.partitions:
             place, metadata = (topic.name, one.partition_index), one.committed_metadata or ""
-            if image.partition(*place) is None:
+            if denied is not None:
+                refused[place] = denied.code
+            elif image.partition(*place) is None:
                 refused[place] = Code.unknown_topic_or_partition
             elif len(metadata) > metadata_max:
                 refused[place] = Code.offset_metadata_too_large

@@ -6,6 +6,7 @@ v1 synonyms (KIP-226) · v3 type and documentation (KIP-569) · v4 flexible.
 from collections.abc import Hashable
 from typing import Any
 
+from ottla.api.authorizing import require_configs
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import DescribeConfigsRequest, DescribeConfigsResource
@@ -17,6 +18,7 @@ from ottla.metadata.model.state import ResourceType
 from ottla.metadata.model.topic_names import check_topic_name
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.replica.settings import LiveSettings
+from ottla.security.core.access import Operation
 
 
 @api(key=32, versions=(1, 4), elements_max=None)
@@ -29,6 +31,7 @@ async def describe_configs(
         return _entries(resource.resource_type, resource.resource_name, settings, feed.image, node_id)
 
     async def line(resource: DescribeConfigsResource) -> dict[str, Any]:
+        require_configs(call, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
         return _result(resource, request, entries(resource))
 
     results = await encoded_or_refused(call, ("results",), request.resources, line, refused=_refused, key=_key)

@@ -5,17 +5,21 @@ v2 flexible · v3 top-level error · v4 total and usable bytes (KIP-827).
 
 from typing import Any
 
+from ottla.api.authorizing import may_cluster
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import DescribeLogDirsRequest
 from ottla.api.slices import encoded, paced
 from ottla.errors import Code
 from ottla.replica.host import ReplicaHost
+from ottla.security.core.access import Operation
 from ottla.storage.directories.directories import DirectoryFacts
 
 
 @api(key=35, versions=(1, 4))
 async def describe_log_dirs(request: DescribeLogDirsRequest, call: Call, replicas: ReplicaHost) -> Answer:
+    if not may_cluster(call, Operation.DESCRIBE):
+        return call.reply(error_code=Code.cluster_authorization_failed, results=[])
     asked = None
     if request.topics is not None:
         asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}

@@ -1,35 +1,55 @@
 """CreatePartitions: grow a topic (KIP-195). v2 flexible."""
 
+from collections import Counter
+from collections.abc import Sequence
+
+from ottla.api.authorizing import may, refusal
 from ottla.api.call import Answer, Call
 from ottla.api.controller_client import ControllerClient
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import CreatePartitionsRequest, CreatePartitionsTopic
+from ottla.api.slices import paced
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import CreatePartitions, NewPartitions, Outcome
 from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.security.core.access import Operation, Resource
 
 
 @api(key=37, versions=(0, 3), elements_max=MANY_ELEMENTS_MAX)
 async def create_partitions(
     request: CreatePartitionsRequest, call: Call, controller: ControllerClient, feed: MetadataFeed
 ) -> Answer:
-    topics, refused = within_quota(
-        [_new(topic) for topic in request.topics], lambda topic: _growth(topic, feed.image), call, strict_since=3
-    )
+    allowed, denied = await _by_right([_new(topic) for topic in request.topics], call)
+    topics, refused = within_quota(allowed, lambda topic: _growth(topic, feed.image), call, strict_since=3)
     command = CreatePartitions(topics, validate_only=request.validate_only)
     try:
         outcomes = await controller.submit(command)
     except KafkaError as error:
         outcomes = [Outcome(topic.topic, error.code, error.message) for topic in topics]
     outcomes += [Outcome(topic.topic, *OVER_QUOTA) for topic in refused]
+    outcomes += denied
     return call.reply(
         results=[
             {"name": outcome.value, "error_code": outcome.code, "error_message": outcome.message}
             for outcome in outcomes
         ]
     )
+
+
+async def _by_right(topics: Sequence[NewPartitions], call: Call) -> tuple[list[NewPartitions], list[Outcome[str]]]:
+    """What is named twice is for the controller to refuse."""
+    times = Counter(topic.topic for topic in topics)
+    allowed: list[NewPartitions] = []
+    denied: list[Outcome[str]] = []
+    async for topic in paced(topics, call):
+        if times[topic.topic] > 1 or may(call, Operation.ALTER, Resource.TOPIC, topic.topic):
+            allowed.append(topic)
+        else:
+            error = refusal(Operation.ALTER, Resource.TOPIC, topic.topic)
+            denied.append(Outcome(topic.topic, error.code, error.message))
+    return allowed, denied
 
 
 def _growth(topic: NewPartitions, image: Image) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ottla.api.authorizing import require_cluster
 from ottla.api.call import Answer, Call
 from ottla.api.controller_client import ControllerClient
 from ottla.api.partition_results import PartitionOutcome, by_topic, refused
@@ -9,12 +10,14 @@ from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import ElectLeadersRequest
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import ElectLeaders, PartitionRef
+from ottla.security.core.access import Operation
 
 
 @api(key=43, versions=(0, 2), elements_max=MANY_ELEMENTS_MAX)
 async def elect_leaders(request: ElectLeadersRequest, call: Call, controller: ControllerClient) -> Answer:
     partitions = _asked(request)
     try:
+        require_cluster(call, Operation.ALTER)
         outcomes = await controller.submit(ElectLeaders(request.election_type, partitions))
     except KafkaError as error:
         return _answer(call, error.code, refused(partitions or (), error))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ottla.api.authorizing import require_cluster
 from ottla.api.call import Answer, Call
 from ottla.api.controller_client import ControllerClient
 from ottla.api.registry import api
@@ -9,12 +10,14 @@ from ottla.api.requests import AlterClientQuotasEntryData, AlterClientQuotasRequ
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import AlterClientQuotas, Outcome, QuotaChange
 from ottla.metadata.model.state import QuotaEntity
+from ottla.security.core.access import Operation
 
 
 @api(key=49, versions=(0, 1))
 async def alter_client_quotas(request: AlterClientQuotasRequest, call: Call, controller: ControllerClient) -> Answer:
     changes = [_change(entry) for entry in request.entries]
     try:
+        require_cluster(call, Operation.ALTER_CONFIGS)
         outcomes = await controller.submit(AlterClientQuotas(changes, validate_only=request.validate_only))
     except KafkaError as error:
         outcomes = [Outcome(change.entity, error.code, error.message) for change in changes]

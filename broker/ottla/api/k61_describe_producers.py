@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
+from ottla.api.authorizing import topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import DescribeProducersRequest
@@ -10,6 +11,7 @@ from ottla.api.slices import AnswerTooLarge, Memo, encoded, lines, paced
 from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
+from ottla.security.core.access import Operation
 from ottla.storage.core.producers import Producer
 
 PARTITIONS = ("topics", "partitions")
@@ -33,9 +35,12 @@ async def _topics(
     request: DescribeProducersRequest, call: Call, replicas: ReplicaHost
 ) -> AsyncIterator[dict[str, Any]]:
     memo: Memo = {}
+    readable = topic_access(call, Operation.READ)
     for topic in request.topics:
 
         async def line(index: int, name: str = topic.name) -> dict[str, Any]:
+            if readable is not None:
+                readable.require(name)
             return await _line(replicas.require(name, index), index, call)
 
         def key(index: int, name: str = topic.name) -> tuple[str, int]:

@@ -6,6 +6,7 @@ v1 by age (KIP-994) · v2 by a pattern of ids (KIP-1152).
 from collections.abc import Callable
 from typing import Any
 
+from ottla.api.authorizing import sees
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import ListTransactionsRequest
@@ -13,6 +14,7 @@ from ottla.api.slices import encoded, paced
 from ottla.errors import Code, KafkaError
 from ottla.group.coordinator import GroupCoordinator
 from ottla.ports import Clock
+from ottla.security.core.access import Operation, Resource
 from ottla.txn.coordinator import TransactionCoordinator
 from ottla.txn.core.states import State
 from ottla.txn.core.transaction import Transaction
@@ -33,7 +35,7 @@ async def list_transactions(
         return call.reply(error_code=Code.coordinator_load_in_progress, unknown_state_filters=[], transaction_states=[])
     is_wanted = _filter(request, clock.wall_ms())
     known = [one for shard in shards for one in shard.transactions.values()]
-    found = [one async for one in paced(known, call) if is_wanted(one)]
+    found = [one async for one in paced(known, call) if is_wanted(one) and _is_seen(one, call)]
     if pattern := getattr(request, "transactional_id_pattern", None):
         try:
             matching = await groups.regexes.select(pattern, [one.id for one in found])
@@ -43,6 +45,10 @@ async def list_transactions(
     unknown = [name for name in request.state_filters if name not in STATES]
     states = await encoded(call, ("transaction_states",), (_line(one) async for one in paced(found, call)))
     return call.reply(error_code=Code.none, unknown_state_filters=unknown, transaction_states=states)
+
+
+def _is_seen(one: Transaction, call: Call) -> bool:
+    return sees(call, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, one.id)
 
 
 def _line(one: Transaction) -> dict[str, Any]:

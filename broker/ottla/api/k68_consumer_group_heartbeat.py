@@ -3,6 +3,7 @@
 v1 regular expressions; members choose their own ids (KIP-1082).
 """
 
+from ottla.api.authorizing import require, require_topics
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import ConsumerGroupHeartbeatRequest
@@ -13,6 +14,7 @@ from ottla.group.heartbeats.entries import by_topic, partitions_of
 from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.replica.settings import LiveSettings
+from ottla.security.core.access import Operation, Resource
 
 
 @api(key=68, versions=(0, 1), pipelined=True)
@@ -24,6 +26,8 @@ async def consumer_group_heartbeat(
     settings: LiveSettings,
 ) -> Answer:
     check_served(feed.image, settings)
+    require(call, Operation.READ, Resource.GROUP, request.group_id)
+    require_topics(call, Operation.DESCRIBE, request.subscribed_topic_names or ())
     answer = await groups.consumer_heartbeat(_request(request, call))
     return call.reply(
         error_code=Code.none,

@@ -35,7 +35,17 @@ async def consumer_group_describe(
     def member(group: ConsumerGroup, one: Member) -> dict[str, Any]:
         return _member(one, group.log.targets.get(one.id, frozenset()), feed.image)
 
-    lines = await described_groups(request.group_ids, groups, ConsumerGroup, _group, member, check, call)
+    lines = await described_groups(
+        request.group_ids,
+        groups,
+        ConsumerGroup,
+        _group,
+        member,
+        check,
+        call,
+        image=feed.image,
+        with_operations=request.include_authorized_operations,
+    )
     return call.reply(groups=lines)
 
 

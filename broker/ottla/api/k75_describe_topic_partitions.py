@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from typing import Any
 
+from ottla.api.authorizing import may, operations, refusal, sees
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on, partition_line
 from ottla.api.registry import api
@@ -14,6 +15,7 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState
 from ottla.metadata.model.topic_names import INTERNAL_TOPICS
 from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.security.core.access import Operation, Resource
 
 
 @api(key=75, versions=(0, 0))
@@ -21,24 +23,25 @@ def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, call: Call, feed: MetadataFeed, config: BrokerConfig
 ) -> Answer:
     image = feed.image
-    names, first = _names(request, image), request.cursor.partition_index if request.cursor else 0
+    names, denied = _by_right(_names(request, image), call, is_named=bool(request.topics))
+    first = request.cursor.partition_index if request.cursor else 0
     left = min(request.response_partition_limit, config["max.request.partition.size.limit"])
     live = frozenset(broker.id for broker in brokers_on(image, call.client.listener))
     topics = []
     for name in names:
         start = first if request.cursor and name == request.cursor.topic_name else 0
         if name not in image.topics:
-            topics.append(_absent(name))
+            topics.append(_absent(name, call))
             continue
         total = len(image.topics[name].partitions)
         if left <= 0 and total:
-            return call.reply(topics=topics, next_cursor={"topic_name": name, "partition_index": start})
+            return call.reply(topics=topics + denied, next_cursor={"topic_name": name, "partition_index": start})
         end = min(total, start + left)
-        topics.append(_topic(name, image, start, end, live))
+        topics.append(_topic(name, image, start, end, live) | _operations(name, call))
         left -= end - start
         if end < total:
-            return call.reply(topics=topics, next_cursor={"topic_name": name, "partition_index": end})
-    return call.reply(topics=topics, next_cursor=None)
+            return call.reply(topics=topics + denied, next_cursor={"topic_name": name, "partition_index": end})
+    return call.reply(topics=topics + denied, next_cursor=None)
 
 
 def _names(request: DescribeTopicPartitionsRequest, image: Image) -> list[str]:
@@ -46,9 +49,29 @@ def _names(request: DescribeTopicPartitionsRequest, image: Image) -> list[str]:
     return names[bisect_left(names, request.cursor.topic_name) :] if request.cursor else names
 
 
-def _absent(name: str) -> dict[str, Any]:
+def _by_right(names: list[str], call: Call, *, is_named: bool) -> tuple[list[str], list[dict[str, Any]]]:
+    """Topics that the client may know of, and refusals of others, if it named them."""
+    if call.client.is_unrestricted:
+        return names, []
+    ask = may if is_named else sees
+    allowed: list[str] = []
+    denied: list[dict[str, Any]] = []
+    for name in names:
+        if ask(call, Operation.DESCRIBE, Resource.TOPIC, name):
+            allowed.append(name)
+        elif is_named:
+            code = refusal(Operation.DESCRIBE, Resource.TOPIC, name).code
+            denied.append({"error_code": code, "name": name, "is_internal": False})
+    return allowed, denied
+
+
+def _operations(name: str, call: Call) -> dict[str, int]:
+    return {"topic_authorized_operations": operations(call, Resource.TOPIC, name)}
+
+
+def _absent(name: str, call: Call) -> dict[str, Any]:
     code = Code.unknown_topic_or_partition if is_legal_name(name) else Code.invalid_topic_exception
-    return {"error_code": code, "name": name, "is_internal": name in INTERNAL_TOPICS}
+    return {"error_code": code, "name": name, "is_internal": name in INTERNAL_TOPICS, **_operations(name, call)}
 
 
 def _topic(name: str, image: Image, start: int, end: int, live: frozenset[int]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 v0 was of a preview that Kafka 4.1 no longer speaks.
 """
 
+from ottla.api.authorizing import require, require_topics
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import ShareGroupHeartbeatRequest
@@ -12,6 +13,7 @@ from ottla.group.coordinator import GroupCoordinator
 from ottla.group.heartbeats.entries import by_topic
 from ottla.group.share.heartbeat import ShareHeartbeat
 from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.security.core.access import Operation, Resource
 
 
 @api(key=76, versions=(1, 1))
@@ -19,6 +21,8 @@ async def share_group_heartbeat(
     request: ShareGroupHeartbeatRequest, call: Call, groups: GroupCoordinator, feed: MetadataFeed
 ) -> Answer:
     check_shares_served(feed.image)
+    require(call, Operation.READ, Resource.GROUP, request.group_id)
+    require_topics(call, Operation.DESCRIBE, request.subscribed_topic_names or ())
     answer = await groups.share_heartbeat(_request(request, call))
     return call.reply(
         error_code=Code.none,

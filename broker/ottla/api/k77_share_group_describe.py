@@ -30,7 +30,17 @@ async def share_group_describe(
     def member(_: ShareGroup, one: Member) -> dict[str, Any]:
         return _member(one, feed.image)
 
-    lines = await described_groups(request.group_ids, groups, ShareGroup, _group, member, check, call)
+    lines = await described_groups(
+        request.group_ids,
+        groups,
+        ShareGroup,
+        _group,
+        member,
+        check,
+        call,
+        image=feed.image,
+        with_operations=request.include_authorized_operations,
+    )
     return call.reply(groups=lines)
 
 

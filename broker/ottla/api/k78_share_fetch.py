@@ -6,6 +6,7 @@ v1 sessions, acknowledgements, how many records and in what portions (KIP-932).
 from collections.abc import Awaitable
 from typing import Any
 
+from ottla.api.authorizing import TopicAccess, require, topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import ShareFetchRequest
@@ -22,6 +23,7 @@ from ottla.api.share_results import (
 from ottla.config import BrokerConfig
 from ottla.errors import Code, KafkaError
 from ottla.ports import Clock
+from ottla.security.core.access import Operation, Resource
 from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
 from ottla.share.fetching import Delivered, Limits, ShareFetching
 from ottla.share.host import ShareHost
@@ -41,13 +43,23 @@ def share_fetch(
 ) -> Awaitable[Answer]:
     """The session and the acknowledgements are worked on before the next request of the connection is handled."""
     check_shares_served(placement.image)
+    require(call, Operation.READ, Resource.GROUP, request.group_id or "")
+    readable = topic_access(call, Operation.READ, placement.image)
     acknowledgements = {wanted: batches for wanted, batches in given(request.topics).items() if batches}
     if acknowledgements and request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(Code.invalid_request, "the first request of a share session has nothing to acknowledge")
     session = _session(request, call, shares)
-    fetching = ShareFetching(shares, session, _limits(request, call, config), clock=clock)
-    acknowledging = acknowledge(session, acknowledgements, shares)
+    denied = _denied(session, readable)
+    fetching = ShareFetching(shares, session, _limits(request, call, config), clock=clock, denied=denied)
+    acknowledging = acknowledge(session, acknowledgements, shares, readable)
     return _fetch(request, session, acknowledging, fetching, call, shares, placement)
+
+
+def _denied(session: ShareSession, readable: TopicAccess | None) -> dict[Wanted, KafkaError]:
+    if readable is None:
+        return {}
+    refusals = ((wanted, readable.refused(wanted[0])) for wanted in session.wanted)
+    return {wanted: error for wanted, error in refusals if error is not None}
 
 
 def _session(request: ShareFetchRequest, call: Call, shares: ShareHost) -> ShareSession:

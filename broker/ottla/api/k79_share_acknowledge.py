@@ -3,12 +3,14 @@
 from collections.abc import Awaitable
 from typing import Any
 
+from ottla.api.authorizing import require, topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import ShareAcknowledgeRequest
 from ottla.api.share_groups import check_shares_served
 from ottla.api.share_results import Acknowledging, Outcome, SharePlacement, acknowledge, by_topic, given
 from ottla.errors import Code, KafkaError
+from ottla.security.core.access import Operation, Resource
 from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
 from ottla.share.host import ShareHost
 
@@ -18,10 +20,12 @@ def share_acknowledge(
     request: ShareAcknowledgeRequest, call: Call, shares: ShareHost, placement: SharePlacement
 ) -> Awaitable[Answer]:
     check_shares_served(placement.image)
+    require(call, Operation.READ, Resource.GROUP, request.group_id or "")
+    readable = topic_access(call, Operation.READ, placement.image)
     if request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(Code.invalid_share_session_epoch, "a share session is opened by a fetch")
     session = shares.sessions.proceed(request.group_id or "", request.member_id or "", request.share_session_epoch)
-    acknowledging = acknowledge(session, given(request.topics), shares)
+    acknowledging = acknowledge(session, given(request.topics), shares, readable)
     is_last = request.share_session_epoch == FINAL_EPOCH
     return _answer(session, acknowledging, call, shares, placement, is_last=is_last)
 

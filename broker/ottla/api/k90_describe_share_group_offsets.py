@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
+from ottla.api.authorizing import require, sees, topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import (
@@ -21,6 +22,7 @@ from ottla.group.share.group import ShareGroup
 from ottla.group.share.states import partitions_in
 from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.security.core.access import Operation, Resource
 from ottla.share.core.messages import UNINITIALIZED, Summary
 
 Outcomes = dict[Partition, Summary | KafkaError]
@@ -54,10 +56,11 @@ async def _group(
     asked: DescribeShareGroupOffsetsRequestGroup, call: Call, groups: GroupCoordinator, feed: MetadataFeed
 ) -> dict[str, Any]:
     check_shares_served(feed.image)
+    require(call, Operation.DESCRIBE, Resource.GROUP, asked.group_id)
     if asked.topics is None:
         topics = await _all_topics(asked.group_id, call, groups, feed)
     else:
-        topics = await _topics(asked.group_id, asked.topics, groups.states, feed.image)
+        topics = await _topics_by_right(asked.group_id, asked.topics, call, groups.states, feed.image)
     return {"group_id": asked.group_id, "topics": topics, "error_code": Code.none}
 
 
@@ -78,7 +81,30 @@ async def _all_topics(group_id: str, call: Call, groups: GroupCoordinator, feed:
         _line(topic.name, topic_id, of_topic, outcomes)
         for topic_id, of_topic in indexes.items()
         if (topic := known.get(uuid.UUID(bytes=topic_id))) is not None
+        and sees(call, Operation.DESCRIBE, Resource.TOPIC, topic.name)
     ]
+
+
+async def _topics_by_right(
+    group_id: str,
+    asked: Sequence[DescribeShareGroupOffsetsRequestTopic],
+    call: Call,
+    states: StateKeeper,
+    image: Image,
+) -> list[dict[str, Any]]:
+    describable = topic_access(call, Operation.DESCRIBE)
+    if describable is None:
+        return await _topics(group_id, asked, states, image)
+    refusals = {topic.topic_name: describable.refused(topic.topic_name) for topic in asked}
+    found = await _topics(group_id, [one for one in asked if refusals[one.topic_name] is None], states, image)
+    denied = ((one, refusals[one.topic_name]) for one in asked)
+    return found + [_denied(one, error) for one, error in denied if error is not None]
+
+
+def _denied(topic: DescribeShareGroupOffsetsRequestTopic, error: KafkaError) -> dict[str, Any]:
+    return _line(
+        topic.topic_name, NO_TOPIC, topic.partitions, dict.fromkeys(((NO_TOPIC, i) for i in topic.partitions), error)
+    )
 
 
 async def _topics(

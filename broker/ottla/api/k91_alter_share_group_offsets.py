@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ottla.api.authorizing import TopicAccess, require, topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsRequestTopic
@@ -11,24 +12,42 @@ from ottla.group.consumer.member import Partition
 from ottla.group.coordinator import GroupCoordinator
 from ottla.metadata.model.state import Topic
 from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.security.core.access import Operation, Resource
 
 
 @api(key=91, versions=(0, 0))
 async def alter_share_group_offsets(
     request: AlterShareGroupOffsetsRequest, call: Call, groups: GroupCoordinator, feed: MetadataFeed
 ) -> Answer:
+    require(call, Operation.READ, Resource.GROUP, request.group_id)
+    readable = topic_access(call, Operation.READ)
     shard, group = share_group_of(request.group_id, feed.image, groups)
-    topics = {topic.topic_name: feed.image.topics.get(topic.topic_name) for topic in request.topics}
+    topics = {
+        topic.topic_name: feed.image.topics.get(topic.topic_name)
+        for topic in request.topics
+        if readable is None or readable.refused(topic.topic_name) is None
+    }
     starts: dict[Partition, int] = {
         (known.id.bytes, one.partition_index): one.start_offset
         for topic in request.topics
-        if (known := topics[topic.topic_name]) is not None
+        if (known := topics.get(topic.topic_name)) is not None
         for one in topic.partitions
         if _exists(known, one.partition_index)
     }
     outcomes = await groups.states.alter(shard, group, starts)
-    lines = [_topic(topic, topics[topic.topic_name], outcomes) for topic in request.topics]
+    lines = [
+        _topic(topic, topics[topic.topic_name], outcomes) if topic.topic_name in topics else _denied(topic, readable)
+        for topic in request.topics
+    ]
     return call.reply(error_code=Code.none, responses=lines)
+
+
+def _denied(asked: AlterShareGroupOffsetsRequestTopic, readable: TopicAccess | None) -> dict[str, Any]:
+    error = readable.refused(asked.topic_name) if readable is not None else None
+    assert error is not None
+    fields = {"error_code": error.code, "error_message": error.message}
+    lines = [{"partition_index": one.partition_index, **fields} for one in asked.partitions]
+    return {"topic_name": asked.topic_name, "topic_id": None, "partitions": lines}
 
 
 def _exists(topic: Topic, index: int) -> bool:

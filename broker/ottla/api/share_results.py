@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ottla.api.authorizing import TopicAccess
 from ottla.api.call import Call
 from ottla.api.cluster_view import brokers_on
 from ottla.errors import Code, KafkaError
@@ -50,11 +51,16 @@ def given(topics: Iterable[Any]) -> dict[Wanted, list[Acknowledgement]]:
 
 
 def acknowledge(
-    session: ShareSession, acknowledgements: Mapping[Wanted, list[Acknowledgement]], shares: ShareHost
+    session: ShareSession,
+    acknowledgements: Mapping[Wanted, list[Acknowledgement]],
+    shares: ShareHost,
+    readable: TopicAccess | None,
 ) -> Acknowledging:
     under_way = Acknowledging({}, {})
     for wanted, each in acknowledgements.items():
         try:
+            if readable is not None:
+                readable.require(wanted[0])
             hosted = shares.find(session.group_id, wanted)
             if hosted is None:
                 raise KafkaError(Code.unknown_topic_or_partition, "nothing of it was acquired from this broker")

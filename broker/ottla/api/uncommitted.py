@@ -5,11 +5,13 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
+from ottla.api.authorizing import may, topic_access
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.requests import ProduceRequest
 from ottla.errors import Code, KafkaError
 from ottla.replica.host import ReplicaHost
 from ottla.replica.partition import Partition
+from ottla.security.core.access import Operation, Resource
 from ottla.storage.core.verification import Ticket
 from ottla.wire.batch import Batch
 from ottla.wire.produce_response import Outcome, encode
@@ -28,7 +30,9 @@ LOGGED = (Code.invalid_record, Code.corrupt_message, Code.unsupported_compressio
 class Uncommitted(Deferred):
     """Outcomes wait for the commit of their batches, and some first for the worker or the transaction coordinator."""
 
-    __slots__ = ("_is_gathering", "_timer", "_waiting", "call", "replicas", "request", "topics")
+    __slots__ = (
+        "_is_gathering", "_timer", "_waiting", "call", "may_transact", "replicas", "request", "topics", "writable",
+    )  # fmt: skip
 
     def __init__(self, request: ProduceRequest, call: Call, replicas: ReplicaHost) -> None:
         super().__init__()
@@ -39,6 +43,14 @@ class Uncommitted(Deferred):
         self._waiting: dict[int, tuple[Outcome, int]] = {}  # by identity: what is waited for, and how many times
         self._timer: asyncio.TimerHandle | None = None
         self._is_gathering = False
+        self.writable = topic_access(call, Operation.WRITE, replicas.image)
+        """None: all topics."""
+        self.may_transact = self.writable is None or self._may_use(request.transactional_id)
+
+    def _may_use(self, transactional_id: str | None) -> bool:
+        if transactional_id is None:
+            return False
+        return may(self.call, Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id)
 
     @property
     def client(self) -> int:

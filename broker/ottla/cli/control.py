@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from ottla.pb import control_pb2 as pb
     from ottla.pb.control_pb2_grpc import ControlStub
+    from ottla.rpc.credentials import Credentials
 
 __all__ = ["ControlClient", "NobodyAnswers"]
 
@@ -26,10 +27,11 @@ class NobodyAnswers(Refusal):
 
 
 class ControlClient:
-    """`addresses` are host:port of nodes' gRPC servers; one that answers is enough."""
+    """`addresses` are host:port of nodes' gRPC servers; one that answers is enough. Plaintext without credentials."""
 
-    def __init__(self, addresses: Sequence[str]) -> None:
+    def __init__(self, addresses: Sequence[str], credentials: "Credentials | None" = None) -> None:
         self._addresses = list(addresses)
+        self._credentials = credentials
         self._channels: dict[str, grpc.Channel] = {}
 
     def describe(self) -> "pb.DescribeFleetReply":
@@ -82,10 +84,18 @@ class ControlClient:
         raise NobodyAnswers(reason, unreachable)
 
     def _stub(self, address: str) -> "ControlStub":
-        import grpc
 
         from ottla.pb.control_pb2_grpc import ControlStub
 
         if address not in self._channels:
-            self._channels[address] = grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
+            self._channels[address] = self._channel(address)
         return ControlStub(self._channels[address])
+
+    def _channel(self, address: str) -> "grpc.Channel":
+        import grpc
+
+        options = [("grpc.enable_http_proxy", 0)]
+        if self._credentials is None:
+            return grpc.insecure_channel(address, options=options)
+        named = [*options, ("grpc.ssl_target_name_override", self._credentials.peer_name)]
+        return grpc.secure_channel(address, self._credentials.for_channel(), options=named)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.live import Live
 
 from ottla.cli.control import ControlClient
+from ottla.cli.control_access import Ca, Cert, Key, access
 from ottla.cli.fleet_addresses import control_addresses, explained
 from ottla.cli.fleet_plan import (
     DEFAULT_PORT,
@@ -16,17 +17,22 @@ from ottla.cli.fleet_plan import (
     FleetPlan,
     check_settings,
     keep,
+    kept_security,
     make_plan,
     refuse_taken_ports,
 )
 from ottla.cli.fleet_processes import FleetProcesses, alone
+from ottla.cli.fleet_security import ADMIN, FleetSecurity
 from ottla.cli.fleet_view import ProcessState, render, summary
+from ottla.cli.format import format_data
 from ottla.cli.serve import pairs
 from ottla.cli.terminal import make_console, stop_asked
+from ottla.config import BrokerConfig
 from ottla.errors import Refusal
 
 if TYPE_CHECKING:
     from ottla.pb import control_pb2 as pb
+    from ottla.rpc.credentials import Credentials
 
 __all__ = ["HELP", "commands"]
 
@@ -53,6 +59,7 @@ with its data.
 examples:
   ottla fleet up -n 3 --racks a,b,c
   ottla fleet up -n 3 --port 19092 --data-dir /tmp/fleet --set log.retention.hours=24
+  ottla fleet up -n 3 --secure           then: kafka-topics.sh --command-config data/client.properties …
 """
 
 DRAIN = """\
@@ -79,20 +86,33 @@ def up(
     data_dir: DataDir = DEFAULT_FOLDER,
     port: Annotated[int, typer.Option(metavar="P", help="Kafka port of the first broker.")] = DEFAULT_PORT,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="For every broker.")] = None,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="TLS and SCRAM on every hop, ACLs, a first user `admin`.")
+    ] = False,
 ) -> None:
     names = [name.strip() for name in racks.split(",")] if racks else []
-    plan = make_plan(data_dir, count=count, racks=names, port=port, settings=pairs(settings or []))
+    plan = make_plan(data_dir, count=count, racks=names, port=port, settings=pairs(settings or []), secure=secure)
     check_settings(plan)
     with alone(plan):
         refuse_taken_ports(plan, advice=f"`ottla fleet up --port {plan.other_port}`")
+        if plan.security is not None:
+            plan.security.prepare(brokers=len(plan.brokers), bootstrap=plan.bootstrap)
+            _format(plan, plan.security)
         keep(plan)
         _run(plan, make_console())
 
 
 @commands.command("status", help="Show brokers, leaders, and whether all partitions are in sync.")
-def status(bootstrap: Bootstrap = None, data_dir: DataDir = DEFAULT_FOLDER) -> None:
-    client = ControlClient(control_addresses(bootstrap, data_dir))
-    with explained(bootstrap, data_dir):
+def status(
+    bootstrap: Bootstrap = None,
+    data_dir: DataDir = DEFAULT_FOLDER,
+    cert: Cert = None,
+    key: Key = None,
+    ca: Ca = None,
+) -> None:
+    credentials = _credentials(cert, key, ca, bootstrap, data_dir)
+    client = ControlClient(control_addresses(bootstrap, data_dir), credentials)
+    with explained(bootstrap, data_dir, by_tls=credentials is not None):
         fleet = client.describe()
         restartable = {node.id: _verdict(client, node.id) for node in fleet.nodes if "broker" in node.roles}
     make_console().print(render(fleet, restartable=restartable))
@@ -104,10 +124,14 @@ def drain(
     all_replicas: Annotated[bool, typer.Option("--all-replicas", help="Replicas too, not only leadership.")] = False,
     bootstrap: Bootstrap = None,
     data_dir: DataDir = DEFAULT_FOLDER,
+    cert: Cert = None,
+    key: Key = None,
+    ca: Ca = None,
 ) -> None:
-    client, shown = ControlClient(control_addresses(bootstrap, data_dir)), ""
+    credentials = _credentials(cert, key, ca, bootstrap, data_dir)
+    client, shown = ControlClient(control_addresses(bootstrap, data_dir), credentials), ""
     while True:
-        with explained(bootstrap, data_dir):
+        with explained(bootstrap, data_dir, by_tls=credentials is not None):
             reply = client.drain(broker, all_replicas=all_replicas)
         left = f"{reply.leaders_left} leaders" + (f", {reply.replicas_left} replicas" if all_replicas else "")
         if left != shown:
@@ -119,6 +143,20 @@ def drain(
         if reply.stuck and len(reply.stuck) >= reply.leaders_left + (reply.replicas_left if all_replicas else 0):
             raise Refusal("; ".join(f"{one.topic}-{one.partition}: {one.reason}" for one in reply.stuck))
         time.sleep(REFRESH_S)
+
+
+def _credentials(
+    cert: str | None, key: str | None, ca: str | None, bootstrap: str | None, data_dir: str
+) -> "Credentials | None":
+    """What was given; else, for the local fleet, those of its first user."""
+    security = kept_security(data_dir) if bootstrap is None and not (cert or key or ca) else None
+    return access(cert, key, ca) if security is None else security.credentials()
+
+
+def _format(plan: FleetPlan, security: FleetSecurity) -> None:
+    """The first user is in the metadata of every node from its beginning."""
+    for broker in plan.brokers:
+        format_data(BrokerConfig.load(None, broker.settings, broker.data_dir), add_scram=security.first_users())
 
 
 def _verdict(client: ControlClient, broker: int) -> str:
@@ -133,10 +171,13 @@ def _run(plan: FleetPlan, console: Console) -> None:
     """Until SIGTERM or Ctrl-C."""
     stopping = stop_asked()
     processes = FleetProcesses(plan, lambda line: console.print(line, soft_wrap=True))
-    client = ControlClient(plan.control_addresses)
+    client = ControlClient(plan.control_addresses, plan.security.credentials() if plan.security else None)
     try:
         processes.start()
         console.print(f"bootstrap {plan.bootstrap}; data in {plan.folder}; Ctrl-C stops", soft_wrap=True)
+        if plan.security is not None:
+            files = f"{plan.security.client_properties} and {plan.security.librdkafka_conf}"
+            console.print(f"secured; clients log in as {ADMIN} with {files}", soft_wrap=True)
         if console.is_terminal:
             _watch_live(plan, processes, client, console, stopping)
         else:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ottla.cli.control import NobodyAnswers
+from ottla.cli.control_access import explain_access
 from ottla.cli.fleet_plan import GRPC_PORTS_ABOVE, how_to_start, kept_control_addresses
 from ottla.cli.kafka_client import KafkaClient
 from ottla.config.endpoints import PORT_MAX
@@ -25,7 +26,7 @@ def control_addresses(bootstrap: str | None, data_dir: str) -> list[str]:
 
 
 @contextmanager
-def explained(bootstrap: str | None, data_dir: str) -> Iterator[None]:
+def explained(bootstrap: str | None, data_dir: str, *, by_tls: bool = False) -> Iterator[None]:
     """Says why nobody answers, where it can be known."""
     try:
         yield
@@ -34,6 +35,8 @@ def explained(bootstrap: str | None, data_dir: str) -> Iterator[None]:
             _refuse_if_stopped(data_dir)
         for address in silence.unreachable if bootstrap is not None else ():
             _refuse_if_for_clients(address)
+        for address in silence.unreachable:
+            explain_access(address, by_tls=by_tls)
         raise
 
 

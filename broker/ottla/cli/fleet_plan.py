@@ -7,6 +7,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ottla.cli.fleet_security import FleetSecurity
 from ottla.config import BrokerConfig
 from ottla.config.endpoints import PORT_MAX
 from ottla.errors import Refusal
@@ -20,6 +21,7 @@ __all__ = [
     "how_to_start",
     "keep",
     "kept_control_addresses",
+    "kept_security",
     "make_plan",
     "refuse_taken_ports",
 ]
@@ -67,6 +69,7 @@ class FleetPlan:
     folder: str
     cluster_id: str
     brokers: tuple[BrokerPlan, ...]
+    security: FleetSecurity | None = None
 
     @property
     def other_port(self) -> int:
@@ -83,11 +86,15 @@ class FleetPlan:
         return [f"{HOST}:{broker.grpc_port}" for broker in self.brokers]
 
 
-def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, settings: Mapping[str, str]) -> FleetPlan:
+def make_plan(
+    folder: str, *, count: int, racks: Sequence[str], port: int, settings: Mapping[str, str], secure: bool = False
+) -> FleetPlan:
     """With the cluster id that the folder has, or a new one, kept there."""
     _refuse_misfits(count=count, racks=racks, port=port)
     folder = os.path.abspath(folder)
-    cluster_id = _kept_cluster_id(folder, count)
+    cluster_id = _kept_cluster_id(folder, count, secure=secure)
+    security = FleetSecurity(folder, HOST, cluster_id) if secure else None
+    protocol = "SASL_SSL" if secure else "PLAINTEXT"
     grpc_ports = [port + GRPC_PORTS_ABOVE + number for number in range(count)]
     voters = ",".join(f"{number}@{HOST}:{grpc_port}" for number, grpc_port in enumerate(grpc_ports))
     replicas = str(min(count, REPLICAS_OF_INTERNAL_TOPICS))
@@ -99,7 +106,7 @@ def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, setti
             "node.id": str(number),
             "process.roles": "broker,controller",
             "cluster.id": cluster_id,
-            "listeners": f"PLAINTEXT://{HOST}:{port + number}",
+            "listeners": f"{protocol}://{HOST}:{port + number}",
             "ottla.grpc.port": str(grpc_ports[number]),
             "ottla.replication.port": str(port + REPLICATION_PORTS_ABOVE + number),
             "controller.quorum.voters": voters,
@@ -110,6 +117,7 @@ def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, setti
             "share.coordinator.state.topic.replication.factor": replicas,
             "share.coordinator.state.topic.min.isr": str(min(count, 2)),
             **({"broker.rack": rack} if rack else {}),
+            **(security.settings(number) if security else {}),
             **settings,
             **({HEALTH: str(health_port + number)} if health_port else {}),
         }
@@ -126,7 +134,7 @@ def make_plan(folder: str, *, count: int, racks: Sequence[str], port: int, setti
                 settings=own,
             )
         )
-    return FleetPlan(folder=folder, cluster_id=cluster_id, brokers=tuple(brokers))
+    return FleetPlan(folder=folder, cluster_id=cluster_id, brokers=tuple(brokers), security=security)
 
 
 def check_settings(plan: FleetPlan) -> None:
@@ -162,6 +170,7 @@ def keep(plan: FleetPlan) -> None:
         "brokers": len(plan.brokers),
         "control": plan.control_addresses,
         "racks": [broker.rack for broker in plan.brokers if broker.rack],
+        "secure": plan.security is not None,
     }
     System().disk.replace_file(f"{plan.folder}/{PLAN_FILE}", json.dumps(kept, indent=1).encode() + b"\n")
 
@@ -177,6 +186,14 @@ def kept_control_addresses(folder: str) -> list[str]:
     return list(map(str, kept["control"]))  # type: ignore[call-overload]
 
 
+def kept_security(folder: str) -> FleetSecurity | None:
+    """Of the fleet in this folder, when it was started with --secure."""
+    kept = _kept(os.path.abspath(folder))
+    if kept is None or not kept["secure"]:
+        return None
+    return FleetSecurity(os.path.abspath(folder), HOST, str(kept["cluster_id"]))
+
+
 def how_to_start(folder: str) -> str:
     """The command that starts the fleet of a folder again."""
     kept = _kept(os.path.abspath(folder))
@@ -187,6 +204,7 @@ def how_to_start(folder: str) -> str:
             f"ottla fleet up -n {kept['brokers']} --data-dir {shlex.quote(folder)}",
             *([f"--racks {shlex.quote(racks)}"] if racks else []),
             *([f"--port {first}"] if first != DEFAULT_PORT else []),
+            *(["--secure"] if kept["secure"] else []),
         ]
     )
 
@@ -201,6 +219,7 @@ def _kept(folder: str) -> dict[str, object] | None:
             "brokers": int(kept["brokers"]),
             "control": kept["control"],
             "racks": ",".join(map(str, kept.get("racks", ()))),
+            "secure": bool(kept.get("secure", False)),
         }
     except FileNotFoundError:
         return None
@@ -210,7 +229,7 @@ def _kept(folder: str) -> dict[str, object] | None:
         raise Refusal(f"{path} is malformed ({error}); restore it or use another --data-dir") from None
 
 
-def _kept_cluster_id(folder: str, count: int) -> str:
+def _kept_cluster_id(folder: str, count: int, *, secure: bool) -> str:
     kept = _kept(folder)
     if kept is None:
         return uuid_text(System().new_uuid())
@@ -218,6 +237,11 @@ def _kept_cluster_id(folder: str, count: int) -> str:
         raise Refusal(
             f"the fleet in {folder} has {kept['brokers']} brokers: start it with -n {kept['brokers']}, "
             "or another with another --data-dir"
+        )
+    if kept["secure"] is not secure:
+        have, do = ("was", "with") if kept["secure"] else ("was not", "without")
+        raise Refusal(
+            f"the fleet in {folder} {have} made with --secure: start it {do} it, or another with another --data-dir"
         )
     return str(kept["cluster_id"])
 

@@ -19,7 +19,7 @@ from ottla.raft.bootstrap import write_bootstrap
 from ottla.storage.directories.meta import LOCK, DirectoryMeta, read_meta, refuse_foreign, write_meta
 from ottla.system import System
 
-__all__ = ["HELP", "format_directories", "random_uuid"]
+__all__ = ["HELP", "format_data", "format_directories", "random_uuid"]
 
 HELP = """\
 Give empty data directories to a fleet: write meta.properties and print the cluster id.
@@ -55,10 +55,20 @@ def format_directories(
     ] = None,
 ) -> None:
     configured = BrokerConfig.load(config, pairs(settings or []), data_dir)
-    system = System()
-    users = [scram_record(each, random_bytes=secrets.token_bytes) for each in add_scram or ()]
+    print(format_data(configured, cluster_id, add_scram=add_scram or (), ignore_formatted=ignore_formatted))
+
+
+def format_data(
+    config: BrokerConfig,
+    cluster_id: str | None = None,
+    *,
+    add_scram: Sequence[str] = (),
+    ignore_formatted: bool = True,
+) -> str:
+    """The cluster's id. `add_scram` are first users in the words of Kafka's storage tool."""
+    users = [scram_record(each, random_bytes=secrets.token_bytes) for each in add_scram]
     try:
-        print(_format(system, configured, cluster_id, users, ignore_formatted=ignore_formatted))
+        return _format(System(), config, cluster_id, users, ignore_formatted=ignore_formatted)
     except OSError as error:
         raise Refusal(f"cannot format {error.filename}: {error.strerror}") from None
 

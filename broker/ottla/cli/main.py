@@ -62,7 +62,7 @@ def _print_version() -> int:
 def _commands() -> "typer.Typer":
     import typer
 
-    from ottla.cli import config, fleet, format, groups, pipeline, serve, up, users
+    from ottla.cli import config, fleet, format, groups, pipeline, pki, serve, up, users
 
     commands = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -78,5 +78,6 @@ def _commands() -> "typer.Typer":
     commands.add_typer(pipeline.commands, name="pipeline", help=pipeline.HELP)
     commands.add_typer(groups.commands, name="groups", help=groups.HELP)
     commands.add_typer(users.commands, name="users", help=users.HELP)
+    commands.add_typer(pki.commands, name="pki", help=pki.HELP)
     commands.add_typer(config.commands, name="config", help=config.HELP)
     return commands

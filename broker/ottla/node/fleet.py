@@ -15,7 +15,9 @@ from ottla.rpc.forwarding import Forwarding
 from ottla.rpc.greeting import Identity
 from ottla.rpc.operating import Operations
 from ottla.rpc.quorum import QuorumTransport
+from ottla.rpc.securing import require_cluster, rpc_security
 from ottla.rpc.server import RpcServer
+from ottla.security.core.audit import AuditTrail
 from ottla.system import System
 
 __all__ = ["FleetPart", "bind_address", "place"]
@@ -29,13 +31,23 @@ EVERY_ADDRESS = "[::]"
 class FleetPart:
     """`host` and `port` are where others reach this node."""
 
-    def __init__(self, config: BrokerConfig, system: System, *, cluster_id: str, member: Member) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        system: System,
+        *,
+        cluster_id: str,
+        member: Member,
+        trail: AuditTrail | None = None,
+    ) -> None:
         self._config = config
         self._system = system
         self.host, port = place(config)
-        self.server = RpcServer(bind_address(self.host), port)
+        security = rpc_security(config)
+        require_cluster(security, cluster_id)
+        self.server = RpcServer(bind_address(self.host), port, security=security, cluster_id=cluster_id, trail=trail)
         self.port = self.server.port
-        self.channels = Channels()
+        self.channels = Channels(security.for_channels)
         self._gone: list[Callable[[int], None]] = []
         identity = Identity(
             cluster_id=cluster_id,

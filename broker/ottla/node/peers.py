@@ -14,7 +14,9 @@ from ottla.replica.host import ReplicaHost
 from ottla.replica.isr_changes import Controller
 from ottla.rpc import questions, replication
 from ottla.rpc.channels import Channels
+from ottla.rpc.securing import rpc_security
 from ottla.rpc.server import RpcServer
+from ottla.security.core.audit import AuditTrail
 
 __all__ = ["PeersPart"]
 
@@ -26,11 +28,14 @@ SETTING = "ottla.replication.port"
 class PeersPart:
     """`host` and `port` are where other brokers reach this one."""
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, trail: AuditTrail | None = None) -> None:
         self.host, _ = place(config)
-        self.server = RpcServer(bind_address(self.host), config[SETTING], setting=SETTING)
+        security = rpc_security(config)
+        self.server = RpcServer(
+            bind_address(self.host), config[SETTING], setting=SETTING, security=security, trail=trail
+        )
         self.port = self.server.port
-        self.channels = Channels()
+        self.channels = Channels(security.for_channels)
 
     async def replicate(self, replicas: ReplicaHost, controller: Controller) -> None:
         """When the logs are open: others may copy from this broker, and it copies from others."""

@@ -8,19 +8,27 @@ import grpc.aio
 import msgspec
 
 from ottla.errors import Code, KafkaError
+from ottla.metadata.decisions.commands import (
+    AllocateProducerIds,
+    AlterPartition,
+    Command,
+    FenceBroker,
+    RegisterBroker,
+    ReplicasLost,
+    UnfenceBroker,
+)
 from ottla.metadata.runtime.active import ActiveController
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.metadata.runtime.watch import BrokerWatch, Heartbeat
 from ottla.pb import control_pb2 as pb
 from ottla.raft.driver import RaftDriver
+from ottla.rpc.gate import Context, require_node
 from ottla.rpc.leader_search import LEADER_ADDRESS_KEY, LEADER_ID_KEY
 from ottla.rpc.packing import UnknownCommand, pack_reply, unpack_command
 
 __all__ = ["SERVICE", "Context", "ControlService", "outcome_of", "unary"]
 
 SERVICE = "ottla.pb.Control"
-
-Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class ControlService:
@@ -51,6 +59,8 @@ class ControlService:
             command = unpack_command(request.type, request.command)
         except UnknownCommand as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        if (speaker := _speaker_of(command)) is not None:
+            require_node(context, speaker)
         try:
             reply = await self.controller.submit(command)
         except KafkaError as error:
@@ -59,6 +69,7 @@ class ControlService:
         return pb.SubmitReply(version=self.feed.image.version, reply=pack_reply(reply))
 
     async def _heartbeat(self, request: pb.HeartbeatRequest, context: Context) -> pb.HeartbeatReply:
+        require_node(context, request.broker)
         beat = Heartbeat(
             broker=request.broker,
             epoch=request.epoch,
@@ -95,6 +106,16 @@ class ControlService:
         where = "nobody is known to be" if leader is None else f"node {leader} at {address} is"
         await context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"this node is not the active controller; {where}")
         raise AssertionError("abort does not return")
+
+
+def _speaker_of(command: Command[Any]) -> int | None:
+    """The broker that speaks for itself by this command; None when it speaks for a client, whom it has checked."""
+    match command:
+        case RegisterBroker(id=broker) | FenceBroker(id=broker) | UnfenceBroker(id=broker):
+            return broker
+        case AllocateProducerIds() | AlterPartition() | ReplicasLost():
+            return command.broker_id
+    return None
 
 
 def outcome_of(error: KafkaError) -> pb.Outcome:

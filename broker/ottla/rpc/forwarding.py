@@ -28,6 +28,7 @@ from ottla.raft.voter_changes import VoterChanges
 from ottla.rpc.channels import Channels
 from ottla.rpc.leader_search import NOT_LEADING
 from ottla.rpc.packing import pack_command, unpack_reply
+from ottla.rpc.roles import CLUSTER_KEY
 
 if TYPE_CHECKING:
     from ottla.pb.control_pb2_grpc import ControlAsyncStub
@@ -70,12 +71,14 @@ class Forwarding:
         self._channels = channels
         self._address_of = address_of
         self._clock = clock
+        self._cluster = ((CLUSTER_KEY, feed.image.cluster_id),)
 
     async def submit(self, command: Command[Reply]) -> Reply:
         name, data = pack_command(command)
 
         async def remotely(stub: "ControlAsyncStub") -> Reply:
-            answer = await stub.Submit(pb.SubmitRequest(type=name, command=data), timeout=ATTEMPT_SECONDS_MAX)
+            request = pb.SubmitRequest(type=name, command=data)
+            answer = await stub.Submit(request, timeout=ATTEMPT_SECONDS_MAX, metadata=self._cluster)
             await self._seen(answer.version)
             _raise_if_refused(answer.outcome)
             return unpack_reply(command, answer.reply)
@@ -93,7 +96,7 @@ class Forwarding:
     async def heartbeat(self, beat: Heartbeat, *, seconds: float) -> HeartbeatReply:
         async def remotely(stub: "ControlAsyncStub") -> HeartbeatReply:
             request = pb.HeartbeatRequest(**msgspec.structs.asdict(beat))
-            answer = await stub.Heartbeat(request, timeout=seconds)
+            answer = await stub.Heartbeat(request, timeout=seconds, metadata=self._cluster)
             _raise_if_refused(answer.outcome)
             return HeartbeatReply(fenced=answer.fenced, caught_up=answer.caught_up, may_shut_down=answer.may_shut_down)
 

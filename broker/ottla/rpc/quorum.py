@@ -19,6 +19,7 @@ from ottla.raft.core.messages import Member, Message, Voters
 from ottla.raft.core.quorum import find
 from ottla.raft.driver import RaftDriver
 from ottla.rpc.channels import Channels
+from ottla.rpc.gate import require_node
 from ottla.rpc.greeting import NAME_CHARACTERS_MAX, Identity, common_version, member_of, refusal
 from ottla.rpc.quorum_messages import decode, snapshot_of
 from ottla.rpc.quorum_peer import Peer
@@ -139,6 +140,7 @@ class QuorumTransport:
         return pb.Hello.FromString(first.hello.SerializeToString())
 
     async def _welcome(self, hello: pb.Hello, context: "grpc.aio.ServicerContext[Any, Any]") -> pb.Welcome:
+        require_node(context, hello.node_id)
         connected = {node: incarnations[-1] for node, incarnations in self._connected.items()}
         problem = refusal(hello, self._own, connected)
         if problem is not None:

@@ -25,6 +25,11 @@ QUEUED_MESSAGES_MAX = 256
 WELCOME_SECONDS_MAX = 5.0
 RETRY_SECONDS, RETRY_REFUSED_SECONDS = 0.1, 1.0
 SNAPSHOT_SECONDS_MAX = 600.0
+REFUSED = (
+    grpc.StatusCode.FAILED_PRECONDITION,
+    grpc.StatusCode.PERMISSION_DENIED,
+    grpc.StatusCode.UNAUTHENTICATED,
+)
 
 
 class Peer:
@@ -85,7 +90,7 @@ class Peer:
             await self._converse(call)
             self._note(await call.details() or "the stream ended", address)
         except grpc.aio.AioRpcError as error:
-            refused = error.code() is grpc.StatusCode.FAILED_PRECONDITION
+            refused = error.code() in REFUSED
             self._note(_reason(error), address, level=logging.ERROR if refused else logging.WARNING)
         except (asyncio.InvalidStateError, TimeoutError) as error:
             self._note(_reason(error), address)

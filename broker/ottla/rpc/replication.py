@@ -9,7 +9,9 @@ import grpc.aio
 from ottla.replica.host import ReplicaHost
 from ottla.replica.streams import Connect, Stream, StreamLost
 from ottla.rpc.channels import Channels
+from ottla.rpc.gate import require_node
 from ottla.rpc.server import RpcServer
+from ottla.wire import replication as frames
 
 __all__ = ["connector", "serve"]
 
@@ -45,6 +47,21 @@ class ServedStream:
         if self._task is not None and self._task is not asyncio.current_task() and not self.is_closed:
             self._task.cancel()
         self.is_closed = True
+
+
+class _GreetedStream(ServedStream):
+    """Who it says to be in its hello must be whom its certificate says."""
+
+    _greeted = False
+
+    async def receive(self) -> bytes | None:
+        frame = await super().receive()
+        if frame is not None and not self._greeted:
+            self._greeted = True
+            hello = frames.decode(frame)
+            if isinstance(hello, frames.Hello):
+                require_node(self._context, hello.broker_id)
+        return frame
 
 
 class CalledStream:
@@ -91,7 +108,7 @@ def serve(server: RpcServer, host: ReplicaHost) -> None:
     """Let other brokers copy from this one. Before the server starts."""
 
     async def copy(_: Any, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
-        stream = ServedStream(context)
+        stream = _GreetedStream(context)
         try:
             await host.serve_follower(stream)
         except asyncio.CancelledError:

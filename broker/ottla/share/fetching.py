@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ottla.errors import Code, KafkaError
@@ -45,13 +46,25 @@ class Read(NamedTuple):
 
 
 class ShareFetching:
-    """One request. `run` gives what was acquired, and what failed, by partition; the session's turns move on."""
+    """One request. `run` gives what was acquired, and what failed, by partition; the session's turns move on.
 
-    def __init__(self, host: ShareHost, session: ShareSession, limits: Limits, *, clock: Clock) -> None:
+    `denied`: what its client may not read.
+    """
+
+    def __init__(
+        self,
+        host: ShareHost,
+        session: ShareSession,
+        limits: Limits,
+        *,
+        clock: Clock,
+        denied: Mapping[Wanted, KafkaError] = MappingProxyType({}),
+    ) -> None:
         self._host = host
         self._session = session
         self._limits = limits
         self._clock = clock
+        self._denied = denied
         self._settings = host.settings_of(session.group_id)
         self._woken = asyncio.Event()
         self._watched: dict[HostedShare, None] = {}
@@ -104,6 +117,8 @@ class ShareFetching:
             if bytes_left <= 0 and found:
                 break
             try:
+                if wanted in self._denied:
+                    raise self._denied[wanted]
                 hosted = self._hosted(wanted)
                 chunk = await self._read_one(hosted, bytes_left) if hosted is not None else None
             except KafkaError as error:

@@ -15,7 +15,7 @@ __all__ = ["BrokerEndpoint", "MetadataHead", "PartitionLine", "encode_partitions
 
 INT16 = struct.Struct(">h").pack
 INT32 = struct.Struct(">i").pack
-NO_OPERATIONS = INT32(-(2**31))
+NO_OPERATIONS = -(2**31)
 
 
 @dataclass(slots=True, frozen=True)
@@ -31,6 +31,7 @@ class MetadataHead:
     brokers: Sequence[BrokerEndpoint]
     cluster_id: str
     controller_id: int
+    operations: int = NO_OPERATIONS
 
 
 @dataclass(slots=True, frozen=True)
@@ -61,7 +62,14 @@ def encode_partitions(version: int, partitions: Sequence[PartitionLine]) -> byte
 
 
 def encode_topic(
-    version: int, *, error_code: int, name: str | None, topic_id: bytes, internal: bool, partitions: bytes
+    version: int,
+    *,
+    error_code: int,
+    name: str | None,
+    topic_id: bytes,
+    internal: bool,
+    partitions: bytes,
+    operations: int = NO_OPERATIONS,
 ) -> bytes:
     flexible = version >= 9
     parts = [INT16(error_code), text(name, flexible=flexible)]
@@ -71,7 +79,7 @@ def encode_topic(
         parts.append(b"\1" if internal else b"\0")
     parts.append(partitions)
     if version >= 8:
-        parts.append(NO_OPERATIONS)
+        parts.append(INT32(operations))
     if flexible:
         parts.append(b"\0")
     return b"".join(parts)
@@ -92,7 +100,7 @@ def response(
     parts.append(array_head(len(topics), flexible=flexible))
     parts += topics
     if 8 <= version <= 10:
-        parts.append(NO_OPERATIONS)
+        parts.append(INT32(head.operations))
     if version >= 13:
         parts.append(INT16(error_code))
     if flexible:

@@ -8,7 +8,8 @@ import grpc
 import grpc.aio
 from ottla.pb import control_pb2 as pb
 from ottla.pb.control_pb2_grpc import ControlStub
-from ottla.rpc.channels import OPTIONS
+from ottla.rpc.channels import Channels
+from ottla.rpc.credentials import WatchedCredentials
 from ottla.rpc.leader_search import LEADER_ID_KEY, NOT_LEADING, LeaderSearch, named_leader
 
 from ottla_operator.plans.obstacle import TemporaryFailure
@@ -34,21 +35,26 @@ class FleetRefused(TemporaryFailure):
 
 
 class Fleet:
-    """One cluster's. `reach` says where its nodes are now: their addresses change with their pods."""
+    """One cluster's. `reach` says where its nodes are now: their addresses change with their pods.
 
-    def __init__(self) -> None:
+    A cluster that is secured wants `credentials`, of an operator; plaintext without.
+    """
+
+    def __init__(self, credentials: WatchedCredentials | None = None) -> None:
         self._addresses: dict[int, str] = {}
-        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._channels = Channels(credentials)
         self._leader = -1
 
     async def reach(self, addresses: Mapping[int, str]) -> None:
         """Node id → host:port of its gRPC server."""
+        gone = set(self._addresses.values()) - set(addresses.values())
         self._addresses = dict(addresses)
-        for gone in self._channels.keys() - set(self._addresses.values()):
-            await self._channels.pop(gone).close(None)
+        for address in gone:
+            self._channels.forget(address)
 
     async def close(self) -> None:
         await self.reach({})
+        await self._channels.close()
 
     # the fleet
 
@@ -119,7 +125,7 @@ class Fleet:
             if node_id not in self._addresses:  # it is gone since
                 continue
             try:
-                stub = ControlStub(self._channel(self._addresses[node_id]))
+                stub = ControlStub(self._channels.to(self._addresses[node_id]))
                 reply = await getattr(stub, method)(message, timeout=seconds_max)
             except asyncio.CancelledError:
                 if _is_cancelled():
@@ -136,11 +142,6 @@ class Fleet:
                 self._leader = node_id
                 return reply
         raise FleetUnavailable(f"no controller answers ({reason})")
-
-    def _channel(self, address: str) -> grpc.aio.Channel:
-        if address not in self._channels:
-            self._channels[address] = grpc.aio.insecure_channel(address, options=OPTIONS)
-        return self._channels[address]
 
 
 def _is_cancelled() -> bool:

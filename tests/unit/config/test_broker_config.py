@@ -154,7 +154,10 @@ def test_voters():
             },
             "C://a:2 asks for SSL, but controllers talk over gRPC",
         ),
-        ({"authorizer_class_name": "kafka.Acl"}, "--set: authorizer.class.name=kafka.Acl"),
+        (
+            {"authorizer_class_name": "kafka.Acl"},
+            "--set: authorizer.class.name=kafka.Acl: Ottla has no such authorizer",
+        ),
         (
             {"listeners": "SSL://a:1", "advertised_listeners": "PLAINTEXT://a:1"},
             "advertised.listeners names PLAINTEXT, which is not among listeners (SSL)",

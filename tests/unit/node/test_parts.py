@@ -34,8 +34,8 @@ def test_nothing_is_there_that_nobody_needs() -> None:
 def test_all_are_bound() -> None:
     bound = bind(any_parts().by_name())
     assert bound.keys() == load_all().keys()
-    assert cast(Any, bound[12]).__defaults__ == ("the groups",)
-    assert cast(Any, bound[25]).__defaults__ == ("the groups", "the transactions"), "in the order of its parameters"
+    assert cast(Any, bound[16]).__defaults__ == ("the groups",)
+    assert cast(Any, bound[24]).__defaults__ == ("the transactions", "the feed"), "in the order of its parameters"
 
 
 def test_a_part_that_is_missing_is_named() -> None:
@@ -47,5 +47,5 @@ def test_a_part_that_is_missing_is_named() -> None:
 def test_two_nodes_in_one_process() -> None:
     """The table of APIs is everybody's: it holds no node's parts."""
     one, other = (bind({**any_parts().by_name(), "groups": each}) for each in ("one", "other"))
-    assert cast(Any, one[12]).__defaults__ != cast(Any, other[12]).__defaults__
+    assert cast(Any, one[16]).__defaults__ != cast(Any, other[16]).__defaults__
     assert cast(Any, load_all()[12].handler).__defaults__ is None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import CreateTopics
+from ottla.metadata.model.image import Image
 from ottla.rpc import forwarding
 from ottla.rpc.channels import Channels
 from ottla.rpc.forwarding import Forwarding
@@ -47,7 +48,7 @@ def test_a_command_is_not_sent_to_one_controller_after_the_other(
             watch=none,
             voters=none,
             driver=loses,
-            feed=none,
+            feed=SimpleNamespace(image=Image("c")),
             channels=Channels(),
             address_of=loses.address_of,
             clock=System().clock,

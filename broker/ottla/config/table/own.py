@@ -2,7 +2,20 @@
 
 # fmt: off
 from ottla.config.rules import ClusterId
-from ottla.config.table.words import HIGH, INT, MEDIUM, MIB, STRING, Setting, at_least, between, broker
+from ottla.config.table.words import (
+    HIGH,
+    INT,
+    LIST,
+    MEDIUM,
+    MIB,
+    STRING,
+    Setting,
+    at_least,
+    between,
+    broker,
+    one_of,
+    some_of,
+)
 
 SETTINGS: tuple[Setting, ...] = (
     broker("cluster.id", STRING, None, HIGH, valid=ClusterId(),
@@ -14,9 +27,25 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ottla.replication.port", INT, 0, HIGH, valid=between(0, 65_535),
            doc="Port at which other brokers copy from this one and ask its coordinators. 0 takes a free one; the others"
                " learn it from the broker's registration. Set it where a firewall stands between brokers."),
+    broker("ottla.grpc.protocol", STRING, "PLAINTEXT", HIGH, valid=one_of("PLAINTEXT", "TLS"),
+           doc="What this node speaks to other nodes, on the ports of gRPC: quorum, control and replication. TLS asks"
+               " both sides for a certificate, in which its role stands (`ottla pki`)."),
+    broker("ottla.grpc.accept", LIST, (), HIGH, valid=some_of("PLAINTEXT", "TLS"),
+           doc="What others may speak to this node there; without an entry what ottla.grpc.protocol says. With both, a"
+               " running fleet is rolled from one to the other: first this, then the protocol, then this again."),
+    broker("ottla.grpc.ssl.keystore.location", STRING, None, HIGH,
+           doc="PEM file with the node's certificates, its own first, and its key. Read again when it changes."),
+    broker("ottla.grpc.ssl.key.location", STRING, None, MEDIUM,
+           doc="PEM file with the node's key, where it is not in ottla.grpc.ssl.keystore.location."),
+    broker("ottla.grpc.ssl.truststore.location", STRING, None, HIGH,
+           doc="PEM file with the certificates of the CAs that issue to nodes, operators and people of this fleet, and"
+               " to nobody else. Read again when it changes."),
     broker("ottla.health.port", INT, None, MEDIUM, valid=between(0, 65_535),
            doc="Port for HTTP on every address: /livez while the process works, /readyz when clients are served,"
                " /metrics for Prometheus. 0 takes a free one. Without an entry there is none."),
+    broker("ottla.metrics.token.location", STRING, None, MEDIUM,
+           doc="File with a bearer token that /metrics asks for; read at each question. Without an entry everybody sees"
+               " them, but of a node that is secured only its own machine."),
     broker("ottla.answers.max.bytes", INT, 24 * MIB, MEDIUM, valid=at_least(MIB),
            doc="Memory for answers that clients have not taken yet, on all connections. When there is more, clients"
                " that take nothing for a second lose their connection; beyond twice as much, at once."),

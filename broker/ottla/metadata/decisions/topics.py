@@ -37,7 +37,7 @@ from ottla.metadata.model.records import (
 from ottla.metadata.model.state import ResourceType, Topic
 from ottla.metadata.model.topic_names import INTERNAL_TOPICS, check_topic_name, collision_index, collision_key
 
-__all__ = ["create", "delete", "grow"]
+__all__ = ["CLUSTER_METADATA_TOPIC", "create", "delete", "grow"]
 
 # The one name that Kafka reserves for its metadata log.
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"

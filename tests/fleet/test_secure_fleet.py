@@ -1,0 +1,149 @@
+"""A fleet whose nodes talk over TLS: made so while it works, and back; and what its ports give to strangers."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.fleet import FleetOf
+from support.fleet_certificates import Authority, put
+from support.history import Read, anomalies
+from support.librdkafka import make_topic, read
+from support.steady import SteadyLibrdkafka
+from support.waiting import eventually
+
+TOPIC, PARTITIONS = "steady", 4
+PROGRESS_RECORDS, PROGRESS_S = 500, 60.0
+RELOADED, PORTS = "gRPC goes on with a new certificate", 2
+PLAINTEXT = {"ottla.grpc.protocol": "PLAINTEXT", "ottla.grpc.accept": "PLAINTEXT"}
+BOTH = {"ottla.grpc.protocol": "PLAINTEXT", "ottla.grpc.accept": "PLAINTEXT,TLS"}
+SPEAKS_TLS = {"ottla.grpc.protocol": "TLS", "ottla.grpc.accept": "PLAINTEXT,TLS"}
+TLS = {"ottla.grpc.protocol": "TLS", "ottla.grpc.accept": "TLS"}
+
+
+class Secured:
+    """A fleet with the files that its nodes need for TLS, whether they use them or not."""
+
+    def __init__(self, fleet: FleetOf, folder: Path, settings: dict[str, str]) -> None:
+        self.fleet = fleet
+        self.folder = folder
+        self.authority = Authority(folder / "pki", fleet.members[0].settings["cluster.id"])
+        self.alice = self.authority.issue("person", "alice")
+        self.ca = folder / "ca.crt"
+        put(self.authority.ca, self.ca)
+        for index in fleet.ids:
+            self.give(index, self.authority)
+            fleet.members[index].settings |= {
+                "ottla.grpc.ssl.keystore.location": str(self.keystore(index)),
+                "ottla.grpc.ssl.truststore.location": str(self.ca),
+                **settings,
+            }
+
+    def keystore(self, index: int) -> Path:
+        return self.folder / f"node-{index}.pem"
+
+    def give(self, index: int, authority: Authority) -> None:
+        """A new certificate."""
+        put(authority.issue("broker", str(index)).keystore, self.keystore(index))
+
+    def roll(self, settings: dict[str, str]) -> None:
+        """Every broker in turn, once all are in sync."""
+        for member in self.fleet.members:
+            self.fleet.wait_in_sync()
+            assert member.stop() == 0
+            member.settings |= settings
+            member.start()
+        self.fleet.wait_in_sync()
+
+    def command(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """`ottla fleet status` from a terminal."""
+        port = self.fleet.members[0].settings["ottla.grpc.port"]
+        command = [sys.executable, "-m", "ottla", "fleet", "status", "--bootstrap", f"127.0.0.1:{port}", *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment or None)
+
+    def as_alice(self) -> list[str]:
+        return ["--cert", str(self.alice.keystore), "--ca", str(self.ca)]
+
+
+@pytest.fixture
+def secured(make_fleet: Callable[..., FleetOf], tmp_path: Path) -> Iterator[Callable[..., Secured]]:
+    def make(settings: dict[str, str]) -> Secured:
+        return Secured(make_fleet(), tmp_path, settings)
+
+    yield make
+
+
+def broker_log(fleet: FleetOf, index: int) -> str:
+    return fleet.members[index].log_path.read_text()
+
+
+def wait_for_reload(fleet: FleetOf, times: int) -> None:
+    """Of every broker, on both of its ports."""
+
+    def reloads() -> list[int]:
+        return [broker_log(fleet, index).count(RELOADED) for index in fleet.ids]
+
+    eventually(reloads, lambda seen: min(seen) >= times * PORTS)
+
+
+def judge(fleet: FleetOf, producer: SteadyLibrdkafka) -> None:
+    """Nothing lost, doubled or out of order; the producer saw no error that it could not retry."""
+    sends = producer.finish()
+    found = [
+        Read(index, one.offset(), one.value() or b"")
+        for index in range(PARTITIONS)
+        for one in read(fleet.bootstrap, TOPIC, index)
+    ]
+    assert not anomalies(sends, found)
+    assert len(found) == len(sends)
+
+
+def test_a_plain_fleet_is_made_secure_under_load_and_plain_again(secured: Callable[..., Secured]) -> None:
+    made = secured(PLAINTEXT)
+    fleet = made.fleet
+    fleet.start()
+    make_topic(fleet.bootstrap, TOPIC, partitions=PARTITIONS, replicas=3, min_insync_replicas="2")
+    producer = SteadyLibrdkafka(fleet.bootstrap, TOPIC, partitions=PARTITIONS, rate=500)
+    for settings in (BOTH, SPEAKS_TLS, TLS, SPEAKS_TLS, BOTH, PLAINTEXT):
+        made.roll(settings)
+        producer.wait_for_progress(PROGRESS_RECORDS, timeout_s=PROGRESS_S)
+        by_tls, plainly = made.command(*made.as_alice()), made.command()
+        assert (by_tls.returncode == 0) == ("TLS" in settings["ottla.grpc.accept"]), by_tls.stderr
+        assert (plainly.returncode == 0) == ("PLAINTEXT" in settings["ottla.grpc.accept"]), plainly.stderr
+        if settings == TLS:
+            assert "takes TLS only; give --cert (or OTTLA_CERT)" in plainly.stderr
+        if settings == PLAINTEXT:
+            assert "takes plaintext only; leave --cert, --key and --ca out" in by_tls.stderr
+    judge(fleet, producer)
+
+
+def test_certificates_and_the_ca_change_under_load(secured: Callable[..., Secured], tmp_path: Path) -> None:
+    """Both CAs are trusted first, then the new one issues, then the old one goes: no broker is restarted, and none
+    loses sight of another."""
+    made = secured(TLS)
+    fleet = made.fleet
+    fleet.start()
+    make_topic(fleet.bootstrap, TOPIC, partitions=PARTITIONS, replicas=3, min_insync_replicas="2")
+    producer = SteadyLibrdkafka(fleet.bootstrap, TOPIC, partitions=PARTITIONS, rate=500)
+    producer.wait_for_progress(PROGRESS_RECORDS, timeout_s=PROGRESS_S)
+    following = Authority(tmp_path / "following", fleet.members[0].settings["cluster.id"])
+    both = tmp_path / "both.crt"
+    both.write_bytes(made.authority.ca.read_bytes() + following.ca.read_bytes())
+    before = [len(broker_log(fleet, index)) for index in fleet.ids]
+    put(both, made.ca)
+    wait_for_reload(fleet, 1)
+    for index in fleet.ids:
+        made.give(index, following)
+    wait_for_reload(fleet, 2)
+    put(following.ca, made.ca)
+    wait_for_reload(fleet, 3)
+    producer.wait_for_progress(PROGRESS_RECORDS, timeout_s=PROGRESS_S)
+    assert made.command(*made.as_alice()).returncode != 0, "the old CA is trusted no more"
+    made.alice = following.issue("person", "alice")
+    assert made.command(*made.as_alice()).returncode == 0
+    for index in fleet.ids:
+        lines = broker_log(fleet, index)[before[index] :].splitlines()
+        unexpected = [line for line in lines if RELOADED not in line]
+        assert not unexpected, f"broker {index}"
+    judge(fleet, producer)
