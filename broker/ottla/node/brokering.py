@@ -20,7 +20,7 @@ from ottla.net.large_requests import LargeRequests
 from ottla.net.listener import Listener
 from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.net.shared import Shared
-from ottla.node.authorizing import authorizer_of
+from ottla.node.authorizing import audit_file_of, authorizer_of
 from ottla.node.coordinating import Coordinators
 from ottla.node.foundation import Foundation
 from ottla.node.parts import Parts, parts_of
@@ -28,6 +28,7 @@ from ottla.node.securing import Securing
 from ottla.replica.host import ReplicaHost
 from ottla.replica.settings import LiveSettings
 from ottla.replica.upkeep import Upkeep
+from ottla.security.core.audit import NoTrail
 from ottla.storage.compaction.cleaner import Cleaner
 from ottla.storage.core.folder_names import TopicPartition
 from ottla.storage.workers.worker import ProcessWorker, Worker
@@ -63,6 +64,7 @@ class BrokerPart:
         """What connections have in common, as soon as clients are served."""
         self._worker = make_worker()
         self._cleaning_worker = make_worker()  # its own: a producer must not wait for a segment to be rewritten
+        self._trail = audit_file_of(config, system)
         self.ports = {listener.endpoint.name: listener.bind() for listener in self._listeners}
 
     @property
@@ -150,6 +152,7 @@ class BrokerPart:
             threads=system.threads,
             allowances=_allowances(around),
             authorizer=authorizer_of(config, around.feed),
+            trail=self._trail if self._trail is not None else NoTrail(),
             admission=Admission(self._settings.broker, files_max=shares.connections),
             requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
             answers=answers,
@@ -182,6 +185,8 @@ class BrokerPart:
         if self._opened:  # otherwise nothing here may say that the logs were closed cleanly
             await self.replicas.settled()
             await self._directories.close(self.replicas.high_watermarks(), broker_epoch=epoch)
+        if self._trail is not None:
+            self._trail.close()
         await self._worker.close()
         await self._cleaning_worker.close()
 
