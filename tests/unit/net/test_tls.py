@@ -261,6 +261,32 @@ def test_who_takes_too_long(folder: Path) -> None:
     assert [event.reason for event in listening.trail] == ["it takes too long (ottla.authentication.timeout.ms)"]
 
 
+def test_crowds_take_turns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred handshakes at once hold the loop for a few milliseconds at a time, and all succeed."""
+    listening, turns = Listening(folder, small), list[int]()
+    monkeypatch.setattr(bounds, "TURN_SECONDS_MAX", 1e-9)  # one in each
+    begin = Handshakes._begin_turn
+
+    def counted(handshakes: Handshakes) -> None:
+        turns.append(len(handshakes._queue))
+        begin(handshakes)
+
+    monkeypatch.setattr(Handshakes, "_begin_turn", counted)
+
+    async def one() -> None:
+        async with listening.talking() as (reader, writer):
+            writer.write(heartbeats(1))
+            await answers(reader, 1)
+
+    async def test() -> None:
+        await asyncio.gather(*(one() for _ in range(50)))
+        await until(lambda: not listening.open)
+
+    run(listening, test)
+    assert max(turns) > 1 and len(turns) >= 100, "two flights each"
+    assert listening.security.counts.succeeded == 50 and not listening.trail
+
+
 def test_too_many_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that take long make room; meanwhile others wait in the kernel's queue."""
     monkeypatch.setattr(bounds, "HANDSHAKES_MAX", 5)
