@@ -105,6 +105,18 @@ def test_handshakes(secured: Secured, random: Random, pytestconfig: pytest.Confi
     assert succeeded("MTLS") == 0
 
 
+@pytest.mark.parametrize("listener", ["IN", "TLS", "MTLS", "SAFE"])
+def test_silence(secured: Secured, listener: str) -> None:
+    """Whoever says nothing, or not enough, keeps no connection."""
+    for said in (b"", b"\x16\x03\x01", b"\0\0\0\x20\0\x12") if listener != "TLS" else (b"", b"\x16"):
+        with socket.create_connection((secured.broker.host, secured.ports[listener]), 10) as client:
+            client.settimeout(15)
+            client.sendall(said)
+            with contextlib.suppress(ConnectionError):
+                while client.recv(1000):
+                    pass
+
+
 def client_context(certificate: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

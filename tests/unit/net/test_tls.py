@@ -22,6 +22,7 @@ from ottla.net.handshakes import Handshakes
 from ottla.net.listener_security import ListenerSecurity
 from ottla.net.tls import CIPHER_BYTES, TlsTransport
 from ottla.security.core.audit import AuditEvent
+from ottla.security.core.principal_rules import PrincipalRules
 from ottla.system import RealClock
 from support.certificates import Authority
 from support.connections import shared
@@ -36,7 +37,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("tls")
-    Authority.in_folder(made)
+    Authority.in_folder(made).issue("alice").write(made, "alice")
     return made
 
 
@@ -48,12 +49,14 @@ class Trail(list[AuditEvent]):
 class Listening:
     """A listener's half of TLS, with what became of it."""
 
-    def __init__(self, folder: Path, handle: Any, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, folder: Path, handle: Any, *, timeout_s: float = 10.0, rules: str = "DEFAULT") -> None:
         self.folder = folder
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "broker.pem")
+        context.load_verify_locations(folder / "ca.pem")
+        context.verify_mode = ssl.CERT_OPTIONAL
         self.trail, self.open = Trail(), set[Connection]()
-        self.security = ListenerSecurity(context=lambda: context, timeout_s=timeout_s)
+        self.security = ListenerSecurity(context=lambda: context, timeout_s=timeout_s, rules=PrincipalRules(rules))
         self.handshakes = Handshakes("TLS", self.security, audit=self.trail, clock=RealClock())
         self._common = shared({HEARTBEAT: handle})
         self._arriving = memoryview(bytearray(CIPHER_BYTES))
@@ -72,8 +75,10 @@ class Listening:
         return made
 
     @asynccontextmanager
-    async def talking(self) -> AsyncIterator[Streams]:
+    async def talking(self, certificate: str | None = None) -> AsyncIterator[Streams]:
         context = ssl.create_default_context(cafile=self.folder / "ca.pem")
+        if certificate is not None:
+            context.load_cert_chain(self.folder / f"{certificate}.pem")
         streams = await asyncio.open_connection("127.0.0.1", self.port, ssl=context, server_hostname="localhost")
         yield streams
         streams[1].transport.abort()
@@ -285,6 +290,45 @@ def test_crowds_take_turns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     run(listening, test)
     assert max(turns) > 1 and len(turns) >= 100, "two flights each"
     assert listening.security.counts.succeeded == 50 and not listening.trail
+
+
+@pytest.mark.parametrize(
+    ("rules", "certificate", "principal"),
+    [
+        ("DEFAULT", "alice", "User:CN=alice"),
+        ("RULE:^CN=(.*)$/$1@here/U", "alice", "User:ALICE@HERE"),
+        ("RULE:^CN=bob$/bob/", None, "User:ANONYMOUS"),
+    ],
+)
+def test_who_a_certificate_is(folder: Path, rules: str, certificate: str | None, principal: str) -> None:
+    seen: list[str] = []
+
+    def noted(request: Any, call: Call) -> Answer:
+        seen.append(str(call.client.principal))
+        return small(request, call)
+
+    listening = Listening(folder, noted, rules=rules)
+
+    async def test() -> None:
+        async with listening.talking(certificate) as (reader, writer):
+            writer.write(heartbeats(1))
+            await answers(reader, 1)
+
+    run(listening, test)
+    assert seen == [principal]
+
+
+def test_a_certificate_that_is_nobody(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "ottla.net")
+    listening = Listening(folder, small, rules="RULE:^CN=bob$/bob/")
+
+    async def test() -> None:
+        async with listening.talking("alice") as (reader, writer):
+            writer.write(heartbeats(1))
+            assert await reader.read() == b""
+
+    run(listening, test)
+    assert "its certificate gives no principal: No rules apply to CN=alice" in caplog.text
 
 
 def test_too_many_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
