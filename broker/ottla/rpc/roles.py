@@ -35,6 +35,8 @@ METHODS: Mapping[str, frozenset[str]] = {
     f"{CONTROL}Unregister": EVERYBODY,
     f"{CONTROL}AddVoter": EVERYBODY,
     f"{CONTROL}RemoveVoter": EVERYBODY,
+    f"{CONTROL}DescribeScram": EVERYBODY,
+    f"{CONTROL}RotateScram": EVERYBODY,
     f"{CONTROL}CreateTopics": EVERYBODY,
     f"{CONTROL}AlterTopics": EVERYBODY,
     f"{CONTROL}DeleteTopics": EVERYBODY,
