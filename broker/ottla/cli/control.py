@@ -79,6 +79,7 @@ class ControlClient:
                     raise Refusal(reason) from None
                 if error.code() is grpc.StatusCode.UNAVAILABLE:
                     unreachable.append(address)
+                    self._channels.pop(address).close()  # it would wait before it tries again, and nodes' poller longer
                 if leader := named_leader(error.trailing_metadata(), LEADER_ADDRESS_KEY):
                     search.ask_first(leader)
         raise NobodyAnswers(reason, unreachable)

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.cli.control_access import credentials_in
 from ottla.system import System
 
 if TYPE_CHECKING:
@@ -71,9 +72,7 @@ class FleetSecurity(NamedTuple):
 
     def credentials(self) -> "Credentials":
         """Of the first user, for the Control service."""
-        from ottla.rpc.credentials import CredentialFiles, read_credentials
-
-        return read_credentials(CredentialFiles(self._keystore(ADMIN), self._ca), _now())
+        return credentials_in(self._keystore(ADMIN), self._ca)
 
     @property
     def _pki(self) -> str:

@@ -32,6 +32,7 @@ ADDED = {
     "ottla.response.bytes.max": "a few kilobytes that name one thing a thousand times must not take a broker's memory",
     "ottla.request.elements.max": "a request of a few megabytes must not occupy a broker for seconds",
     "ottla.authentication.timeout.ms": "whoever does not get on with a login must not keep a connection",
+    "ottla.security.files.check.interval.ms": "certificates are renewed without a command",
     "ottla.sasl.plain.users.file": "users change without a restart",
     "ottla.audit.log.file": "Kafka writes its authorizer's lines with log4j",
     "ottla.audit.log.file.bytes.max": "Kafka writes its authorizer's lines with log4j",

@@ -129,8 +129,9 @@ class BrokerPart:
         coordinators.start()
         parts = parts_of(around, coordinators, controller, cluster_id=cluster_id)
         self.shared = self._share(parts, around)
+        secured = self.securing.secure(around, self.shared.trail)
         for listener in self._listeners:
-            await listener.start(self.shared, self.securing.of(listener.endpoint, around, self.shared.trail))
+            await listener.start(self.shared, secured[listener.endpoint.name])
         return coordinators.asking
 
     def connections(self) -> dict[str, int]:
@@ -153,7 +154,7 @@ class BrokerPart:
             allowances=_allowances(around),
             authorizer=authorizer_of(config, around.feed),
             trail=self._trail if self._trail is not None else NoTrail(),
-            admission=Admission(self._settings.broker, files_max=shares.connections),
+            admission=Admission(self._settings.broker, self._settings.listener, files_max=shares.connections),
             requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
             answers=answers,
             large_requests=LargeRequests(system.threads, long_work, elements_max=config["ottla.request.elements.max"]),
@@ -171,6 +172,7 @@ class BrokerPart:
 
     async def stop_serving(self) -> None:
         """No more clients, no more copying, no more work of one's own."""
+        await self.securing.stop()
         for listener in self._listeners:
             await listener.stop()
         if self._coordinators is not None:
@@ -192,7 +194,9 @@ class BrokerPart:
 
 
 def _allowances(around: Surroundings) -> Allowances:
-    allowances = Allowances(around.system.clock, around.settings.broker, around.feed.image)
+    allowances = Allowances(
+        around.system.clock, around.settings.broker, around.feed.image, of_listener=around.settings.listener
+    )
     around.feed.subscribe(allowances.image_moved)
     return allowances
 

@@ -1,4 +1,4 @@
-"""The settings in force now: what the node started with, under what was changed since through the metadata log."""
+"""The current settings: those the node started with, overridden by dynamic ones from the metadata log."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -38,7 +38,15 @@ class LiveSettings:
         return self._image().config(ResourceType.BROKER, self._name)
 
     def broker(self, name: str) -> Any:
-        return effective_broker(self._config, self._fleet, self._own)[name]
+        return self.broker_values()[name]
+
+    def listener(self, listener: str, name: str) -> Any:
+        """What is set for this listener alone, or None."""
+        return self.broker_values().get(f"listener.name.{listener.lower()}.{name}")
+
+    def broker_values(self) -> Mapping[str, Any]:
+        """All of them, as they are now; those of listeners under their whole names."""
+        return effective_broker(self._config, self._fleet, self._own)
 
     def topic(self, topic: str) -> Mapping[str, Any]:
         """Typed values of all topic settings, under their names."""
@@ -46,7 +54,7 @@ class LiveSettings:
         return effective_topic(self._config, self._fleet, self._own, own)
 
     def log(self, topic: str) -> LogSettings:
-        """The same as the log wants it; topics with the same settings share one object."""
+        """The topic's settings as LogSettings; topics with equal settings share one object."""
         values = self.topic(topic)
         known = self._typed.get(id(values))
         if known is None or known[0] is not values:

@@ -6,6 +6,7 @@ from ottla.config.table.words import (
     HIGH,
     INT,
     LIST,
+    LOW,
     MEDIUM,
     MIB,
     STRING,
@@ -64,6 +65,9 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ottla.authentication.timeout.ms", INT, 30_000, MEDIUM, valid=at_least(100),
            doc="How long a client may take for the handshake of TLS, and how long for its login by SASL. Then its"
                " connection is closed."),
+    broker("ottla.security.files.check.interval.ms", INT, 2_000, LOW, valid=at_least(100),
+           doc="How often key stores, trust stores and files of users are looked at: what has changed is loaded, and"
+               " taken for new connections if it fits."),
     broker("ottla.sasl.plain.users.file", STRING, None, MEDIUM,
            doc="File with the users of SASL/PLAIN: lines of name=password. It is read again when it changes. Takes the"
                " place of user_NAME in a JAAS line."),

@@ -1,6 +1,6 @@
-"""What the controller can be asked, and what it answers. Pure values.
+"""The controller's commands and replies. Pure values.
 
-A command either fails as a whole (KafkaError) or answers per item, each with a code and a message of its own.
+A command either fails as a whole (KafkaError) or answers per item, each with its own code and message.
 """
 
 import uuid
@@ -88,21 +88,21 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     now_ms: int
     new_uuid: Callable[[], uuid.UUID]
     random: Random
-    # The version that the records of this decision will have: the epoch of a broker that registers.
+    # The version of this decision's records: the epoch of a broker that registers.
     next_version: int
     node_id: int = 0
     limits: Limits = Limits()
     default_partitions: int = 1
     default_replication_factor: int = 1
-    # None when the value is good, otherwise the message for INVALID_CONFIG.
+    # None if the value is valid, otherwise the message for INVALID_CONFIG.
     check_config: Callable[[int, str, str], str | None] = _accept_setting
-    # Whether a setting is a list: only those know APPEND and SUBTRACT.
+    # Whether a setting is a list: only lists allow APPEND and SUBTRACT.
     is_list_setting: Callable[[int, str], bool] = lambda resource_type, name: False
     default_setting: Callable[[int, str], str | None] = lambda resource_type, name: None
-    # Brokers whose session is alive: their id cannot be taken by another incarnation.
+    # Brokers with a live session: another incarnation cannot register their id.
     live_brokers: Set[int] = frozenset()
     supported_features: Mapping[str, tuple[int, int]] = {}
-    # What this node started with; settings in the image come first.
+    # The settings this node started with; those in the image override them.
     min_insync_replicas: int = 1
     unclean_elections: bool = False
     topics_may_be_deleted: bool = True
@@ -131,7 +131,7 @@ class Decision(msgspec.Struct, Generic[Reply], frozen=True):
 
 
 class Command(msgspec.Struct, Generic[Reply], frozen=True):
-    """Base of all; the parameter is what the controller replies."""
+    """Base of all commands; the parameter is the reply's type."""
 
 
 # -- topics
@@ -162,7 +162,7 @@ class CreateTopics(Command[list[Outcome[CreatedTopic]]], frozen=True):
 
 
 class TopicRef(msgspec.Struct, frozen=True):
-    """By name or by id; in an outcome both are filled when known."""
+    """By name or by id; an outcome has both if they are known."""
 
     name: str | None = None
     id: uuid.UUID = uuid.UUID(int=0)
@@ -344,10 +344,10 @@ class AllocateProducerIds(Command[ProducerIdBlock], frozen=True):
 
 
 class RegisterBroker(Command[int], frozen=True):
-    """Replies the broker's epoch. The broker starts fenced.
+    """The reply is the broker's epoch. The broker starts fenced.
 
-    `previous_epoch` is the one in its clean-shutdown file. If that is not the epoch it was last registered with, it
-    died uncleanly and may lack records that it had.
+    `previous_epoch` is the one in its clean-shutdown file. If it differs from the last registration's epoch, the
+    shutdown was unclean, and the broker may have lost records.
     """
 
     id: int
@@ -368,7 +368,7 @@ class UnregisterBroker(Command[None], frozen=True):
 
 
 class FenceBroker(Command[None], frozen=True):
-    """Its session ended, or it shuts down (`in_controlled_shutdown`): it leads nothing afterwards."""
+    """Its session expired, or it shuts down (`in_controlled_shutdown`): it leads nothing afterwards."""
 
     id: int
     epoch: int
@@ -394,9 +394,9 @@ class IsrChange(msgspec.Struct, frozen=True):
 
 
 class AlterPartition(Command[list[Outcome[PartitionState | None]]], frozen=True):
-    """A leader asks to shrink or grow the in-sync replicas of partitions it leads.
+    """AlterPartition: a leader changes the in-sync sets of partitions that it leads.
 
-    NEW_LEADER_ELECTED: the change was made, completed a reassignment, and somebody else leads now.
+    NEW_LEADER_ELECTED: the change was made, completed a reassignment, and another broker leads now.
     """
 
     broker_id: int
@@ -405,7 +405,7 @@ class AlterPartition(Command[list[Outcome[PartitionState | None]]], frozen=True)
 
 
 class ReplicasLost(Command[None], frozen=True):
-    """A log dir of the broker failed with these replicas (topic id, partition) in it; the broker itself goes on."""
+    """A log dir of the broker failed with these replicas (topic id, partition); the broker stays up."""
 
     broker_id: int
     broker_epoch: int
@@ -420,14 +420,15 @@ class ElectionType:
 
 
 class ElectLeaders(Command[list[Outcome[PartitionRef]]], frozen=True):
-    """None: all partitions; then those that need no election are left out of the answer."""
+    """None: all partitions; then the answer omits those that need no election."""
 
     election_type: int
     partitions: Sequence[PartitionRef] | None = None
 
 
 class MoveLeadersAway(Command[int], frozen=True):
-    """Others lead what the broker leads, where they can. Replies how many partitions it still leads."""
+    """Move the broker's leaders to other brokers where possible. The reply is the number of partitions it still
+    leads."""
 
     broker_id: int
 

@@ -59,5 +59,5 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
 
 
 def decide(image: Image, command: Command[Reply], context: Context) -> Decision[Reply]:
-    """KafkaError when the command as a whole is refused: then nothing changes."""
+    """KafkaError, without any change, if the command is refused as a whole."""
     return _DECIDE[type(command)](image, command, context)

@@ -1,9 +1,9 @@
-"""What the active controller does without being asked. Pure: each duty says how often, and what to submit now.
+"""Periodic work of the active controller. Pure: each duty has an interval, and returns the command to submit now.
 
     records = at_activation(image, context)       proposed when a node becomes the active controller
     for duty in PERIODIC: every duty.seconds(setting), submit duty.due(image, context, setting) unless it is None
 
-`setting` gives a broker setting in force by its name.
+`setting` returns the current value of a broker setting.
 """
 
 from collections.abc import Callable
@@ -29,8 +29,8 @@ OLD_PASSWORDS_SECONDS = 30.0
 def at_activation(image: Image, context: Context) -> list[Record]:
     """A new fleet's features, and what it was formatted with; and what an older one lacks."""
     records = [] if image.features else [*initial_feature_records(), *context.bootstrap]
-    ahead, _ = image.apply(records, version=image.version, epoch=image.epoch)
-    return records + eligible_safety_records(ahead, context)
+    image_after, _ = image.apply(records, version=image.version, epoch=image.epoch)
+    return records + eligible_safety_records(image_after, context)
 
 
 class Duty(msgspec.Struct, frozen=True):
