@@ -1,11 +1,13 @@
 """DescribeUserScramCredentials (KIP-554): who has which credentials; never salts or keys."""
 
+from ottla.api.authorizing import require_cluster
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import DescribeUserScramCredentialsRequest
-from ottla.errors import Code
+from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.users import describe
 from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.security.core.access import Operation
 
 
 @api(key=50, versions=(0, 0))
@@ -13,6 +15,11 @@ def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, call: Call, feed: MetadataFeed
 ) -> Answer:
     users = None if request.users is None else [user.name for user in request.users]
+    try:
+        require_cluster(call, Operation.DESCRIBE)
+    except KafkaError as error:
+        fields = {"error_code": error.code, "error_message": error.message}
+        return call.reply(**fields, results=[{"user": user, **fields} for user in users or ()])
     return call.reply(
         error_code=Code.none,
         error_message=None,
