@@ -305,6 +305,9 @@ class SimServer:
     def add(self, _: str, methods: dict[str, Any]) -> None:
         self.methods.update(methods)
 
+    def audit_to(self, trail: Any) -> None:
+        pass
+
     async def start(self) -> None:
         self.is_started = True
 
