@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from ottla.api import requests
 from ottla.api.registry import APIS, load_all
 from ottla.wire.schema import Field, Struct, request_struct
 
@@ -45,6 +46,8 @@ def main() -> int:
 
 
 def generated() -> str:
+    # A new handler imports the type of its request, which this run is about to write.
+    requests.__dict__["__getattr__"] = lambda name: type(name, (), {})
     load_all()
     parts = []
     for key, api in sorted(APIS.items()):

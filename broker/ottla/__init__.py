@@ -1,4 +1,4 @@
-"""Ottla: a Kafka-compatible broker in Python. The map of this package is ARCHITECTURE.md."""
+"""Ottla: a Kafka-compatible broker written in Python. The map of this package is ARCHITECTURE.md."""
 
 from ottla import compiled
 

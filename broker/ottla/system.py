@@ -1,6 +1,7 @@
-"""The real clock, disk, chance and threads behind `ottla.ports`: everything outside the process that a node touches.
+"""The real clock, disk, chance and threads behind `ottla.ports`. A simulator passes its own.
 
-A simulator passes its own. Code below `net` and `rpc` uses these and never `os`, `time`, `random` or `uuid4` directly.
+Storage, replication, metadata and the quorum reach files, time and chance only through these, never through `os`,
+`time`, `random` or `uuid4`. Sockets belong to `net`, `rpc` and `loops`, processes to `storage.workers` and `cli`.
 """
 
 import asyncio

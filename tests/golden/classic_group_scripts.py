@@ -40,7 +40,7 @@ class Loaded:
     def put_group(self, group: ClassicGroup) -> None:
         self.groups[group.group_id] = group
 
-    def forget_group(self, group_id: str, kind: str) -> None:
+    def remove_group(self, group_id: str, kind: str) -> None:
         self.groups.pop(group_id, None)
 
 

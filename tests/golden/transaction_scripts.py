@@ -123,7 +123,7 @@ class Script:
         self.write(self.transactions[transactional_id].marked(now_ms=self.now_ms))
 
     def do_late(self) -> None:
-        for late in [one for one in self.transactions.values() if one.is_late(self.now_ms)]:
+        for late in [one for one in self.transactions.values() if one.is_timed_out(self.now_ms)]:
             self.decide(late.id, self.fence)
 
     def fence(self, transaction: Transaction | None, fresh: int) -> Decision:

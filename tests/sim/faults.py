@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
-from ottla.raft.core.roles import Role
+from ottla.raft.core.elections import Role
 from sim.disk import MORE, ROOT
 from sim.node import Life, SimNode
 from sim.virtual_loop import Slowness

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ottla.raft.core.elections import Role
 from ottla.raft.core.messages import Entry
-from ottla.raft.core.roles import Role
 from ottla.replica.partition import Partition
 from ottla.wire import records
 from ottla.wire.batch import Batch, iterate

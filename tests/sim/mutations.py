@@ -53,7 +53,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a node votes twice in a term",
-        "raft/core/roles.py",
+        "raft/core/elections.py",
         "        free = self.vote == message.source or (self.vote is None and self.leader is None)\n",
         "        free = True\n",
     ),
@@ -68,7 +68,7 @@ MUTATIONS = (
     ),
     Mutation(
         "leaders do not look where logs part",
-        "replica/leading.py",
+        "replica/leader_stream.py",
         "    if epoch < follow.last_epoch or end < follow.end:\n",
         "    if False:\n",
     ),
@@ -104,7 +104,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a follower of an older epoch is served",
-        "replica/leading.py",
+        "replica/leader_stream.py",
         "            partition.require_leader(follow.leader_epoch)\n",
         "            partition.require_leader()\n",
     ),
@@ -171,21 +171,21 @@ MUTATIONS = (
     ),
     Mutation(
         "a transaction is complete before all its markers are written",
-        "txn/markers.py",
+        "txn/marker_sender.py",
         "                left -= {one for one, code in zip(order.partitions, codes, strict=True) if code in DONE}\n",
         "                left -= set(order.partitions)\n",
         TRANSACTIONS,
     ),
     Mutation(
         "only the first partition of an order gets its marker",
-        "txn/marking.py",
+        "txn/marker_writer.py",
         "        begun = [self._begin(order, one) for one in order.partitions]\n",
         "        begun = [Code.none if at else self._begin(order, one) for at, one in enumerate(order.partitions)]\n",
         TRANSACTIONS,
     ),
     Mutation(
         "markers are confirmed before they are committed",
-        "txn/marking.py",
+        "txn/marker_writer.py",
         "            return partition.committed(offset) or Code.none\n",
         "            return Code.none\n",
         TRANSACTIONS,
@@ -193,7 +193,7 @@ MUTATIONS = (
     Mutation(
         "markers are sent before the decision is committed",
         "txn/shard.py",
-        "            await self._runner.until_safe(self._written[transaction.id])\n",
+        "            await self._runner.until_committed(self._written[transaction.id], timeout_s=None)\n",
         "            pass\n",
         TRANSACTIONS,
     ),
@@ -228,7 +228,7 @@ MUTATIONS = (
     Mutation(
         "late transactions are not aborted",
         "txn/shard.py",
-        "        return [one for one in self.transactions.values() if one.is_late(now_ms)]\n",
+        "        return [one for one in self.transactions.values() if one.is_timed_out(now_ms)]\n",
         "        return []\n",
         TRANSACTIONS,
     ),
@@ -324,7 +324,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a batch overtakes one of its client that is still being opened",
-        "replica/lines.py",
+        "replica/serial_queue.py",
         "            if before is not None and not before.done():\n",
         "            if False:\n",
     ),

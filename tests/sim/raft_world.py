@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from ottla.raft.core.elections import Role
 from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import ANY_DIRECTORY, Entry, EntryKind, HardState, Member, Message, Snapshot, Voter
 from ottla.raft.core.raft import NotLeader, Overloaded, Raft, RaftConfig, Ready, VoterChangeRefused
-from ottla.raft.core.roles import Role
 
 __all__ = ["Broken", "World"]
 

@@ -105,12 +105,12 @@ class LittleShard:
             code, self.lose = self.lose, None
             return code
         self.written += write.records
-        if write.in_force is not None:
-            write.in_force(len(self.written) - 1)
+        if write.on_appended is not None:
+            write.on_appended(len(self.written) - 1)
         return Code.none
 
     def compute(self) -> None:
-        """What groups want computed elsewhere is done."""
+        """Perform the computations that groups left to a thread."""
         waiting, self.computing = self.computing, []
         for group, effect in waiting:
             work = effect.begin()

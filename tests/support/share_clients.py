@@ -9,7 +9,7 @@ from typing import Any, cast
 from kio.schema.share_acknowledge.v1 import request as acknowledge_v1
 from kio.schema.share_fetch.v1 import request as fetch_v1
 from kio.static.primitive import i32Timedelta
-from ottla.api.share_results import SharePlacement
+from ottla.api.share_results import LeaderHints
 from ottla.coordination.coordinator import Surroundings
 from ottla.metadata.decisions.features import SHARE_VERSION
 from ottla.metadata.model.image import Image
@@ -64,7 +64,7 @@ class ShareNode:
             read(request),
             call,
             shares=self.shares,
-            placement=SharePlacement(self.replicas, cast(Any, self)),
+            leader_hints=LeaderHints(self.replicas, cast(Any, self)),
             config={"fetch.max.bytes": 1 << 20},
             clock=self.system.clock,
         )

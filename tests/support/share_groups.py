@@ -9,9 +9,9 @@ from ottla.group.consumer.member import Partitions
 from ottla.group.heartbeats.entries import Entry
 from ottla.group.share.group import ShareGroup, ShareRules, ShareTerms
 from ottla.group.share.heartbeat import ShareHeartbeat, ShareHeartbeatAnswer, check, group_for, heartbeat
+from ottla.group.share.initialization import finish_initializing, start_initializing, uninitialized
 from ottla.group.share.records import STATES, decode, encode
 from ottla.group.share.state import ShareGroupState
-from ottla.group.share.states import beginning, begun, lacking
 from support.consumer_groups import GROUP, LittleShard
 
 __all__ = ["ShareClient", "ShareShard"]
@@ -66,8 +66,8 @@ class ShareShard(LittleShard):
     def begin_states(self) -> Partitions:
         """As the keeper does when the persister has answered; which partitions."""
         log = self.share_group.log
-        missing = lacking(log.states, log.subscribed, self.image)
-        self.keep(begun(beginning(log.states, missing, self.image), missing))
+        missing = uninitialized(log.states, log.subscribed, self.image)
+        self.keep(finish_initializing(start_initializing(log.states, missing, self.image), missing))
         return missing
 
     def keep(self, states: Any) -> None:

@@ -1,4 +1,4 @@
-"""What clients may use of this broker: quotas as the image has them, measured here, reported and kept by pausing.
+"""Client quotas on this broker: the image's quotas, rates measured here, and the resulting throttle times.
 
 Without any quota this costs a request one test of `any_for_clients`.
 """
@@ -21,7 +21,7 @@ SLOWEST: Final = 0.1  # connections per second, where the setting says 0
 
 
 class Meter:
-    """One quota that holds, and the rate it is held against."""
+    """One quota and the measured rate."""
 
     __slots__ = ("_clock", "_rate", "limit", "pause_ms_max", "window_bytes")
 
@@ -31,10 +31,10 @@ class Meter:
         self.limit = limit
         self.pause_ms_max = pause_ms_max
         self.window_bytes = int(min(limit * window_s, 2**31 - 1))
-        """What may be taken at once without being over the limit for longer than a window."""
+        """The largest amount that exceeds the limit for at most one window."""
 
     def charge(self, value: float) -> int:
-        """Count it; how long to pause for it, in milliseconds."""
+        """Record it. Returns the throttle time in milliseconds."""
         now_ms = _now_ms(self._clock)
         self._rate.record(value, now_ms)
         return min(self._rate.pause_ms(self.limit, now_ms), self.pause_ms_max)
@@ -75,7 +75,7 @@ class Allowance:
 
 
 class Allowances:
-    """`setting` gives a broker setting's value as it is now, `of_listener` what is set for one listener alone."""
+    """`setting` returns the current value of a broker setting, `of_listener` what is set for one listener alone."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Allowances:
     def _make(self, user: str, client_id: str) -> Allowance | None:
         produce = self._meter("producer_byte_rate", user, client_id)
         fetch = self._meter("consumer_byte_rate", user, client_id)
-        # As in Kafka, time is never held against anybody for longer than a window.
+        # As in Kafka, the throttle time is at most one window.
         request = self._meter("request_percentage", user, client_id, pause_ms_max=self._window_s * 1000)
         mutations = self._mutations(user, client_id)
         if produce is None and fetch is None and request is None and mutations is None:
@@ -142,7 +142,7 @@ class Allowances:
         return Mutations(bucket, limit.value, self._clock)
 
     def _rate(self, key: str, measured: tuple[str, str]) -> SampledRate:
-        """It goes on when a limit changes."""
+        """The measured rate is kept when a limit changes."""
         rate = self._rates.get((key, measured))
         if rate is None:
             if len(self._rates) >= ENTRIES_MAX:
@@ -160,8 +160,7 @@ class Allowances:
     # connections
 
     def connection_pause_ms(self, address: str, listener: str) -> int:
-        """How long a new connection from this address has to wait for its turn, among all, among those of its listener
-        and among its own."""
+        """How long a new connection has to wait, by the broker's limit, its listener's and its address's."""
         of_all: int = self._setting("max.connection.creation.rate")
         pause_ms = self._count_connection("", max(of_all, SLOWEST)) if of_all < UNLIMITED else 0
         of_listener = self._of_listener(listener, "max.connection.creation.rate")

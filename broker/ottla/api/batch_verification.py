@@ -1,4 +1,4 @@
-"""Transactional batches are appended when their coordinator has vouched for their partition (KIP-890)."""
+"""Verifies transactional batches at their coordinator before they are appended (KIP-890)."""
 
 from ottla.api.requests import ProduceRequest
 from ottla.errors import Code, KafkaError
@@ -15,12 +15,12 @@ ABORTABLE_SINCE, ADDS_SINCE = 11, 12
 
 
 def must_verify(partition: Partition, batch: Batch, request: ProduceRequest) -> bool:
-    """Whether the coordinator must be asked first; later batches wait for those that do."""
+    """Whether the coordinator must be asked first; later batches of the producer wait for it."""
     if not request.transactional_id:
         raise KafkaError(Code.transactional_id_authorization_failed, "Transactional records need a transactional id")
     producer_id = batch.producer_id
     known = partition.log.producers.in_transaction(producer_id, batch.producer_epoch)
-    return not known or producer_id in partition.lines.verifying
+    return not known or producer_id in partition.pending_batches.verifying
 
 
 class BatchVerification:
@@ -34,7 +34,7 @@ class BatchVerification:
         verifications = partition.log.producers.verifications
         return verifications.begin_for(batch, adds_partitions=version >= ADDS_SINCE, now_ms=self._clock.wall_ms())
 
-    async def vouched(self, partition: Partition, batch: Batch, request: ProduceRequest, *, version: int) -> None:
+    async def verified(self, partition: Partition, batch: Batch, request: ProduceRequest, *, version: int) -> None:
         """KafkaError unless the partition is in the batch's transaction."""
         if not partition.log.producers.in_transaction(batch.producer_id, batch.producer_epoch):
             await self._ask_coordinator(partition, batch, request, version=version)
@@ -46,7 +46,7 @@ class BatchVerification:
         if not adds and not self._settings.broker("transaction.partition.verification.enable"):
             return
         assert request.transactional_id is not None  # as must_verify has checked
-        await self._verifier.vouch(
+        await self._verifier.verify(
             Asked(request.transactional_id, batch.producer_id, batch.producer_epoch, adds),
             (partition.topic, partition.index),
             knows_abortable=version >= ABORTABLE_SINCE,

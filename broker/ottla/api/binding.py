@@ -1,4 +1,4 @@
-"""The handlers of one node: each with the parts that it names. Several nodes may live in one process."""
+"""Binds handlers to the parts of one node that they name. Several nodes may run in one process."""
 
 from collections.abc import Callable, Mapping
 from types import FunctionType
@@ -28,7 +28,7 @@ def bind(parts: Mapping[str, object]) -> Mapping[int, Handle]:
 
 
 def _with_parts(handler: Handler, parts: tuple[object, ...]) -> Handle:
-    """A copy of the function, in which these are the defaults of its last parameters: `partial` would cost every
-    request a dictionary, and a closure a call."""
+    """A copy of the function with these as defaults of its last parameters: `partial` would cost a dictionary per
+    request, a closure a call."""
     assert isinstance(handler, FunctionType), f"{handler} is no function"
     return FunctionType(handler.__code__, handler.__globals__, handler.__name__, parts, handler.__closure__)

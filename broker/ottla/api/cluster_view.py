@@ -1,4 +1,4 @@
-"""The image as clients see it on one listener: brokers' endpoints, and partitions with their state of health."""
+"""The image as clients see it on one listener: endpoints of brokers, and partitions with offline replicas."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ __all__ = ["ClusterView", "PartitionCache", "brokers_on", "partition_line"]
 
 
 def brokers_on(image: Image, listener: str, *, fenced: bool = False) -> list[BrokerEndpoint]:
-    """Where the live brokers (or all, with `fenced`) listen under the name of the listener the client came by."""
+    """The endpoints of live brokers (with `fenced`: of all) on the listener that the client is connected to."""
     found = []
     for broker in image.brokers.values():
         if broker.fenced and not fenced:
@@ -61,11 +61,11 @@ class PartitionCache:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What clients are told of the cluster and do not find in the image."""
+    """What clients get about the cluster that is not in the image."""
 
     cluster_id: str
     controller_id: int
-    """Clients send controller requests to any broker, and that broker passes them on: this one, which is alive."""
+    """The controller id for clients: this broker, because every broker forwards controller requests."""
     partitions: PartitionCache = field(default_factory=PartitionCache)
 
 

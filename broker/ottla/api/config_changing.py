@@ -1,4 +1,4 @@
-"""What both ways to alter configs share: only topics, brokers and groups have settings here."""
+"""Common parts of AlterConfigs and IncrementalAlterConfigs: only topics, brokers and groups have settings here."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The controller, for commands that give this broker something to do."""
+"""A client of the controller for commands that this broker has to apply too."""
 
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ class ControllerClient:
         self._replicas = replicas
 
     async def submit(self, command: Command[Reply]) -> Reply:
-        """Answered when this broker has done its part of the change. KafkaError when it was refused."""
+        """The reply, once this broker has applied the change. KafkaError if it was refused."""
         reply = await self._controller.submit(command)
         await self._replicas.settled()
         return reply

@@ -1,4 +1,4 @@
-"""What of which partition goes into the answer of a Fetch, within limits.
+"""Chooses the records of each partition for the answer of a Fetch, within its limits.
 
 Records are only located here; the connection reads them when the client takes them.
 """
@@ -24,7 +24,7 @@ __all__ = ["FetchPlans", "Plan", "Reading"]
 
 READ_COMMITTED = 1
 FOLLOWERS_SINCE = 11
-PARTITIONS_READ_AT_ONCE_MAX = 50  # by a fetch that waits: many fetches may wait for the same append
+PARTITIONS_READ_AT_ONCE_MAX = 50  # per read of a waiting fetch: many fetches may wait for the same append
 
 
 class Span(TypedDict):
@@ -41,15 +41,15 @@ class Reading:
     answers: list[tuple[Wanted, Fetched]] = field(default_factory=list)
     size_bytes: int = 0
     is_final: bool = False
-    """An error, a divergence or a nearer replica: the client should get it at once."""
+    """An error, a divergence or a nearer replica: answer the client at once."""
     cold: bool = False
-    """Some of it is not in memory: read again with `read_cold`."""
+    """Some of it is not in the page cache: use `read_cold`."""
 
 
 class Plan:
     """One fetch request, readable again and again while it waits.
 
-    `from_leader_only`: a client too old to be sent to a follower. `rack`: where the client would rather read.
+    `from_leader_only`: the client is too old to read from followers. `rack`: the client's rack.
     `readable`: None where all topics are.
     """
 
@@ -86,8 +86,8 @@ class Plan:
         return self._replicas.find(wanted.topic, wanted.index)
 
     def readable_bytes(self, partition: Partition, appended_bytes: int) -> int:
-        """How many bytes an append may have made readable. The end of a transaction is a small batch that makes many
-        readable; what comes behind a transaction that goes on is not."""
+        """How many bytes an append may have made readable. The marker of a transaction is a small batch that makes many
+        bytes readable; batches after an open transaction are not readable."""
         stable = self.undecided.get(partition)
         if stable is None or appended_bytes >= ROLE_CHANGED_BYTES:
             return appended_bytes
@@ -105,11 +105,11 @@ class Plan:
         return reading
 
     async def read_cold(self) -> Reading:
-        """The same with the disk; whatever was cold is located in a thread."""
+        """The same; cold partitions are located in a thread."""
         return await self.read_in_slices()
 
     async def read_in_slices(self) -> Reading:
-        """For many partitions: others are served in between."""
+        """The same in slices, for many partitions."""
         self.undecided.clear()
         reading = Reading()
         async for wanted in sliced(self.wanted, self.pace):
@@ -199,7 +199,7 @@ class Plan:
         return (epoch, end) if epoch < wanted.last_fetched_epoch or end < wanted.offset else None
 
     def _span(self, partition: Partition, wanted: Wanted, reading: Reading) -> Span | None:
-        """What to read, or None when there is nothing new or no bytes are left."""
+        """What to read; None if there is nothing new or the limit is reached."""
         end = partition.last_stable_offset if self._read_committed else partition.high_watermark
         bytes_left = min(wanted.size_bytes_max, self._size_bytes_max - reading.size_bytes)
         first = reading.size_bytes == 0
@@ -215,7 +215,7 @@ class Plan:
 
 
 class FetchPlans:
-    """Makes the plans of a node."""
+    """Creates the fetch plans of a node."""
 
     def __init__(self, replicas: ReplicaHost, config: BrokerConfig) -> None:
         self._replicas = replicas
@@ -237,7 +237,7 @@ class FetchPlans:
         )
 
     def _size_bytes_max_of(self, request: FetchRequest, call: Call) -> int:
-        """Not more at once than a quota could bear; otherwise it could never be answered."""
+        """Limits the bytes to what the client's quota allows at once; otherwise the fetch could never be answered."""
         size = min(request.max_bytes, self._size_bytes_max)
         meter = call.allowance.fetch if call.allowance is not None else None
         return size if meter is None else min(size, max(meter.window_bytes, 1))

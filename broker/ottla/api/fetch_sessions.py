@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): the broker remembers what a consumer reads, requests and answers carry changes.
+"""Incremental fetch sessions (KIP-227): the broker remembers what a consumer fetches; requests carry changes only.
 
 No I/O; the clock is an argument. A session belongs to one consumer connection's stream of fetches and expires by being
 pushed out: the cache holds `sessions_max` with `PARTITIONS_MAX` partitions in all, and a session idle for
@@ -27,7 +27,7 @@ Key = tuple[str | bytes, int]
 
 @dataclass(slots=True, eq=False)
 class Wanted:
-    """What a consumer wants of one partition, and what the last answer said about it."""
+    """A consumer's request for one partition, and the last answer about it."""
 
     topic: str | bytes
     index: int
@@ -51,11 +51,11 @@ class Session:
     id: int
     uses_ids: bool
     epoch: int = 1
-    """What the next request must carry."""
+    """The epoch that the next request must carry."""
     wanted: dict[Key, Wanted] = field(default_factory=dict)
     used_at: float = 0.0
     incremental: bool = False
-    """True once the first, full answer is out: from then on only changes are sent."""
+    """True after the first, full answer: from then on only changes are sent."""
 
     def change(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
         for key in forgotten:
@@ -86,7 +86,8 @@ class FetchSessions:
         uses_ids: bool,
         now: float,
     ) -> Session:
-        """The session this request continues, starts or does without (id 0). Raises the session errors of KIP-227."""
+        """The session that this request continues or starts, or none (id 0). KafkaError: the session errors of
+        KIP-227."""
         may_keep = all(len(one.topic) <= NAME_CHARACTERS_MAX for one in wanted)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._forget(session_id)
@@ -108,7 +109,7 @@ class FetchSessions:
         return session
 
     def _new(self, session_id: int, wanted: Iterable[Wanted], uses_ids: bool, now: float) -> Session:
-        """One that wants nothing, or more than fits, is not kept."""
+        """A session without partitions, or with too many, is not kept."""
         session = Session(session_id, uses_ids, used_at=now)
         session.wanted = {(w.topic, w.index): w for w in wanted}
         if session.id and session.wanted and self._partitions + len(session.wanted) <= PARTITIONS_MAX:

@@ -1,4 +1,4 @@
-"""Fetches that wait for more records, and read again when there may be enough."""
+"""Long poll: fetches that wait for more records, and read again when there may be enough."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -88,7 +88,7 @@ class DelayedFetch(Deferred):
         self.finish()
 
     async def _check_in_slices(self) -> None:
-        """Appends during a reading count for the next one: its slice may have been over."""
+        """Appends during a read count for the next one: the read may have passed their partition."""
         try:
             while self._missing_bytes <= 0 or self._time_is_up:
                 time_is_up, self._missing_bytes = self._time_is_up, self._size_bytes_min
@@ -193,7 +193,7 @@ class DelayedLargeFetch(Deferred):
                     self._appended_bytes = self._size_bytes_min
 
     async def _read(self) -> bool:
-        """Whether that was the last reading."""
+        """Whether that was the last read."""
         if not self._is_worth_reading:
             return False
         self._appended_bytes = 0

@@ -1,4 +1,4 @@
-"""What the descriptions of groups have in common (15, 69, 77)."""
+"""Common parts of the descriptions of groups (15, 69, 77)."""
 
 import uuid
 from collections.abc import Callable, Collection, Sequence
@@ -96,6 +96,6 @@ def _refused(group_id: str, error: KafkaError) -> dict[str, Any]:
 
 
 def topics_with_names(partitions: Partitions, image: Image) -> list[dict[str, Any]]:
-    """Topics that are gone are left out."""
+    """Deleted topics are omitted."""
     found = ((line, image.topics_by_id.get(uuid.UUID(bytes=line["topic_id"]))) for line in by_topic(partitions))
     return [line | {"topic_name": topic.name} for line, topic in found if topic is not None]

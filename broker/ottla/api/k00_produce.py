@@ -84,9 +84,9 @@ def _outcome(
         partition.require_leader()
         if batch.is_transactional and must_verify(partition, batch, uncommitted.request):
             _append_verified(partition, batch, outcome, uncommitted, verification)
-        elif partition.lines.preparing and uncommitted.client in partition.lines.preparing:
+        elif partition.pending_batches.preparing and uncommitted.client in partition.pending_batches.preparing:
             _append_opened(partition, batch, outcome, uncommitted, tried=False)
-        elif replicas.openings.here(batch, partition.log.settings, partition):
+        elif replicas.validation.check_on_loop(batch, partition.log.settings, partition):
             uncommitted.append(partition, batch, outcome)
         else:
             _append_opened(partition, batch, outcome, uncommitted, tried=True)
@@ -121,7 +121,7 @@ def _append_opened(
     """In line behind the connection's earlier batches. `tried`: it could not be opened on the loop."""
     uncommitted.wait(batch, outcome)
     append = uncommitted.append_prepared(partition, batch, outcome, tried=tried)
-    partition.lines.preparing.join(uncommitted.client, append)
+    partition.pending_batches.preparing.join(uncommitted.client, append)
 
 
 def _append_verified(
@@ -131,9 +131,9 @@ def _append_verified(
     version = uncommitted.call.version
     ticket = verification.begin(partition, batch, version=version)
 
-    async def vouched() -> None:
-        await verification.vouched(partition, batch, uncommitted.request, version=version)
+    async def verified() -> None:
+        await verification.verified(partition, batch, uncommitted.request, version=version)
 
     uncommitted.wait(batch, outcome)
-    append = uncommitted.append_prepared(partition, batch, outcome, ticket=ticket, first=vouched)
-    partition.lines.verifying.join(batch.producer_id, append)
+    append = uncommitted.append_prepared(partition, batch, outcome, ticket=ticket, first=verified)
+    partition.pending_batches.verifying.join(batch.producer_id, append)

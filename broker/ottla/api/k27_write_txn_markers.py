@@ -13,7 +13,7 @@ from ottla.errors import Code
 from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
 from ottla.txn.core.messages import MarkerOrder
 from ottla.txn.core.transaction import TopicPartition
-from ottla.txn.marking import MarkerWriter
+from ottla.txn.marker_writer import MarkerWriter
 
 
 @api(key=27, versions=(1, 1))

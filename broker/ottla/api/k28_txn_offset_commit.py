@@ -136,5 +136,5 @@ async def _verified(
         now_ms=now_ms,
     )
     asked = Asked(request.transactional_id, request.producer_id, request.producer_epoch, adds)
-    await verifier.vouch(asked, (partition.topic, partition.index), knows_abortable=version >= ABORTABLE_SINCE)
+    await verifier.verify(asked, (partition.topic, partition.index), knows_abortable=version >= ABORTABLE_SINCE)
     return ticket

@@ -12,19 +12,19 @@ from ottla.api.registry import api
 from ottla.api.requests import ShareFetchRequest
 from ottla.api.share_groups import check_shares_served
 from ottla.api.share_results import (
-    Acknowledging,
+    LeaderHints,
     Outcome,
-    SharePlacement,
+    PendingAcknowledgements,
     acknowledge,
+    acknowledgements_in,
     by_topic,
     close_with_connection,
-    given,
 )
 from ottla.config import BrokerConfig
 from ottla.errors import Code, KafkaError
 from ottla.ports import Clock
 from ottla.security.core.access import Operation, Resource
-from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, Wanted
+from ottla.share.core.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, TopicIdPartition
 from ottla.share.fetching import Delivered, Limits, ShareFetching
 from ottla.share.host import ShareHost
 
@@ -37,25 +37,25 @@ def share_fetch(
     request: ShareFetchRequest,
     call: Call,
     shares: ShareHost,
-    placement: SharePlacement,
+    leader_hints: LeaderHints,
     config: BrokerConfig,
     clock: Clock,
 ) -> Awaitable[Answer]:
     """The session and the acknowledgements are worked on before the next request of the connection is handled."""
-    check_shares_served(placement.image)
+    check_shares_served(leader_hints.image)
     require(call, Operation.READ, Resource.GROUP, request.group_id or "")
-    readable = topic_access(call, Operation.READ, placement.image)
-    acknowledgements = {wanted: batches for wanted, batches in given(request.topics).items() if batches}
+    readable = topic_access(call, Operation.READ, leader_hints.image)
+    acknowledgements = {wanted: batches for wanted, batches in acknowledgements_in(request.topics).items() if batches}
     if acknowledgements and request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(Code.invalid_request, "the first request of a share session has nothing to acknowledge")
     session = _session(request, call, shares)
     denied = _denied(session, readable)
     fetching = ShareFetching(shares, session, _limits(request, call, config), clock=clock, denied=denied)
-    acknowledging = acknowledge(session, acknowledgements, shares, readable)
-    return _fetch(request, session, acknowledging, fetching, call, shares, placement)
+    pending = acknowledge(session, acknowledgements, shares, readable)
+    return _fetch(request, session, pending, fetching, call, shares, leader_hints)
 
 
-def _denied(session: ShareSession, readable: TopicAccess | None) -> dict[Wanted, KafkaError]:
+def _denied(session: ShareSession, readable: TopicAccess | None) -> dict[TopicIdPartition, KafkaError]:
     if readable is None:
         return {}
     refusals = ((wanted, readable.refused(wanted[0])) for wanted in session.wanted)
@@ -64,7 +64,7 @@ def _denied(session: ShareSession, readable: TopicAccess | None) -> dict[Wanted,
 
 def _session(request: ShareFetchRequest, call: Call, shares: ShareHost) -> ShareSession:
     group_id, member_id = request.group_id or "", request.member_id or ""
-    wanted = list(given(request.topics))
+    wanted = list(acknowledgements_in(request.topics))
     if request.share_session_epoch == INITIAL_EPOCH:
         session = shares.open_session(group_id, member_id, wanted)
         close_with_connection(session, call, shares)
@@ -83,22 +83,22 @@ def _session(request: ShareFetchRequest, call: Call, shares: ShareHost) -> Share
 async def _fetch(
     request: ShareFetchRequest,
     session: ShareSession,
-    acknowledging: Acknowledging,
+    pending: PendingAcknowledgements,
     fetching: ShareFetching,
     call: Call,
     shares: ShareHost,
-    placement: SharePlacement,
+    leader_hints: LeaderHints,
 ) -> Answer:
     if request.share_session_epoch == FINAL_EPOCH:
-        outcomes = await acknowledging.outcomes()
+        outcomes = await pending.outcomes()
         shares.close_session(session)
-        return _answer({}, outcomes, call, shares.settings_of(session.group_id).lock_ms, placement)
+        return _answer({}, outcomes, call, shares.settings_of(session.group_id).lock_ms, leader_hints)
     delivered = await fetching.run()
     if request.share_session_epoch == INITIAL_EPOCH:
         delivered = dict.fromkeys(session.wanted, NOTHING) | delivered
     _charge(delivered, call)
-    outcomes = await acknowledging.outcomes()
-    return _answer(delivered, outcomes, call, shares.settings_of(session.group_id).lock_ms, placement)
+    outcomes = await pending.outcomes()
+    return _answer(delivered, outcomes, call, shares.settings_of(session.group_id).lock_ms, leader_hints)
 
 
 def _limits(request: ShareFetchRequest, call: Call, config: BrokerConfig) -> Limits:
@@ -116,7 +116,7 @@ def _limits(request: ShareFetchRequest, call: Call, config: BrokerConfig) -> Lim
     )
 
 
-def _charge(delivered: dict[Wanted, Delivered], call: Call) -> None:
+def _charge(delivered: dict[TopicIdPartition, Delivered], call: Call) -> None:
     """What is locked for the client must go out; it pauses afterwards."""
     meter = call.allowance.fetch if call.allowance is not None else None
     if meter is not None:
@@ -124,22 +124,24 @@ def _charge(delivered: dict[Wanted, Delivered], call: Call) -> None:
 
 
 def _answer(
-    delivered: dict[Wanted, Delivered],
-    outcomes: dict[Wanted, Outcome],
+    delivered: dict[TopicIdPartition, Delivered],
+    outcomes: dict[TopicIdPartition, Outcome],
     call: Call,
     lock_ms: int,
-    placement: SharePlacement,
+    leader_hints: LeaderHints,
 ) -> Answer:
     keys = dict.fromkeys((*delivered, *outcomes))
-    parts = {key: _part(key, delivered.get(key, NOTHING), outcomes.get(key), placement) for key in keys}
+    parts = {key: _part(key, delivered.get(key, NOTHING), outcomes.get(key), leader_hints) for key in keys}
     return call.reply(
         acquisition_lock_timeout=lock_ms,
         responses=by_topic(parts),
-        node_endpoints=placement.endpoints(parts.values(), call.client.listener),
+        node_endpoints=leader_hints.endpoints(parts.values(), call.client.listener),
     )
 
 
-def _part(wanted: Wanted, delivered: Delivered, acknowledged: Outcome, placement: SharePlacement) -> dict[str, Any]:
+def _part(
+    wanted: TopicIdPartition, delivered: Delivered, acknowledged: Outcome, leader_hints: LeaderHints
+) -> dict[str, Any]:
     error = delivered.error
     return {
         "partition_index": wanted[1],
@@ -147,7 +149,7 @@ def _part(wanted: Wanted, delivered: Delivered, acknowledged: Outcome, placement
         "error_message": None if error is None else error.message,
         "acknowledge_error_code": Code.none if acknowledged is None else acknowledged.code,
         "acknowledge_error_message": None if acknowledged is None else acknowledged.message,
-        "current_leader": placement.leader_of(wanted, error or acknowledged),
+        "current_leader": leader_hints.leader_of(wanted, error or acknowledged),
         "records": delivered.records,
         "acquired_records": [
             {"first_offset": span.first, "last_offset": span.last, "delivery_count": span.deliveries}

@@ -17,9 +17,9 @@ from ottla.api.slices import encoded_or_refused, until_committed
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Partition, Partitions
 from ottla.group.coordinator import GroupCoordinator
-from ottla.group.persisting import StateKeeper
+from ottla.group.persisting import StateReconciler
 from ottla.group.share.group import ShareGroup
-from ottla.group.share.states import partitions_in
+from ottla.group.share.initialization import partitions_in
 from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.security.core.access import Operation, Resource
@@ -89,7 +89,7 @@ async def _topics_by_right(
     group_id: str,
     asked: Sequence[DescribeShareGroupOffsetsRequestTopic],
     call: Call,
-    states: StateKeeper,
+    states: StateReconciler,
     image: Image,
 ) -> list[dict[str, Any]]:
     describable = topic_access(call, Operation.DESCRIBE)
@@ -108,7 +108,7 @@ def _denied(topic: DescribeShareGroupOffsetsRequestTopic, error: KafkaError) -> 
 
 
 async def _topics(
-    group_id: str, asked: Sequence[DescribeShareGroupOffsetsRequestTopic], states: StateKeeper, image: Image
+    group_id: str, asked: Sequence[DescribeShareGroupOffsetsRequestTopic], states: StateReconciler, image: Image
 ) -> list[dict[str, Any]]:
     ids = {topic.topic_name: _id(topic.topic_name, image) for topic in asked}
     partitions: Partitions = frozenset(

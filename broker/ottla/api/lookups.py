@@ -1,4 +1,4 @@
-"""Searching logs by time: that may take long, and logs need threads to flush."""
+"""Limits searches of logs by time: they may take long, and flushes need the threads too."""
 
 import asyncio
 from collections.abc import Callable

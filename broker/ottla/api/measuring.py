@@ -1,4 +1,4 @@
-"""The time that requests of clients with a quota take on the loop: each step of their handlers, not their waiting."""
+"""Measures the loop time of requests from clients with a quota: the steps of their handlers, without waits."""
 
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial

@@ -1,7 +1,7 @@
-"""controller_mutation_rate (KIP-599): how many partitions a client may make and delete per second.
+"""controller_mutation_rate (KIP-599): how many partitions a client may create and delete per second.
 
-Each broker measures what comes through it. Clients of versions that know THROTTLING_QUOTA_EXCEEDED are refused while
-they are over their quota; older ones are served and have to pause.
+Each broker measures the requests it receives. Clients that know THROTTLING_QUOTA_EXCEEDED are refused while they exceed
+their quota; older ones are served and throttled.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 def within_quota(
     items: Sequence[Item], cost: Callable[[Item], int], call: Call, *, strict_since: int
 ) -> tuple[list[Item], list[Item]]:
-    """Those that may go on, and those that are refused."""
+    """The allowed items, and the refused ones."""
     mutations = call.allowance.mutations if call.allowance is not None else None
     if mutations is None:
         return list(items), []
@@ -37,7 +37,7 @@ def within_quota(
 
 
 def charge_permissively(partitions: int, call: Call) -> None:
-    """For topics that are made by naming them."""
+    """For topics that a Metadata request creates."""
     mutations = call.allowance.mutations if call.allowance is not None else None
     if mutations is not None:
         mutations.charge(partitions)

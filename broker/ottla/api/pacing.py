@@ -1,8 +1,8 @@
-"""Whose turn it is to work for long: the loop serves others between slices.
+"""Schedules large requests on the loop: they work in slices, and the loop serves others in between.
 
 All slices of a turn of the loop share one budget (`Pace`), however many requests work in slices. The first slice of a
-request, and a small answer, are free for all. Who needs more has a `Turn`: one at a time, so that the memory it takes
-is that of one. Nobody waits for anything else, such as new records, while it is his turn.
+request, and a small answer, need no `Turn`. A request that needs more takes the Turn, one at a time, which limits
+memory to that of one request. It never waits for anything else, such as new records, while it holds the Turn.
 """
 
 import asyncio

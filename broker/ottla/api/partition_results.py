@@ -1,4 +1,4 @@
-"""Answers about partitions, gathered by topic as responses want them."""
+"""Groups results of partitions by topic, as responses need them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ def by_topic(outcomes: Iterable[PartitionOutcome]) -> Iterator[tuple[str, Sequen
 
 
 def refused(partitions: Iterable[PartitionRef], error: KafkaError) -> list[PartitionOutcome]:
-    """Where a request failed as a whole, each partition did."""
+    """The same error for every partition, for a request that failed as a whole."""
     return [Outcome(ref, error.code, error.message) for ref in partitions]
 
 

@@ -1,4 +1,4 @@
-"""Producer ids out of blocks that the controller gives to this broker through the metadata log: never one twice."""
+"""Producer ids from blocks that the controller allocates to this broker in the metadata log: each id is used once."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ class ProducerIds:
         self._refill = asyncio.Lock()
 
     async def next(self) -> int:
-        """KafkaError when the controller gives none now."""
+        """KafkaError if the controller cannot allocate a block now."""
         while self._next == self._end:
             async with self._refill:
                 if self._next == self._end:

@@ -1,4 +1,4 @@
-"""What AddRaftVoter and RemoveRaftVoter have in common: which member of which cluster a request names."""
+"""Common parts of AddRaftVoter and RemoveRaftVoter: the cluster and the member in a request."""
 
 import uuid
 
@@ -10,7 +10,7 @@ __all__ = ["asked_member"]
 
 
 def asked_member(request: AddRaftVoterRequest | RemoveRaftVoterRequest, cluster_id: str) -> Member:
-    """KafkaError when the request is for another cluster, or names nobody that could be a voter."""
+    """KafkaError if the request is for another cluster or does not name a possible voter."""
     if request.cluster_id not in (None, cluster_id):
         text = f"The request is for cluster {request.cluster_id}; this one is {cluster_id}."
         raise KafkaError(Code.inconsistent_cluster_id, text)

@@ -1,4 +1,4 @@
-"""What the APIs of share groups have in common: whether they are served, and the group of a request."""
+"""Common parts of the APIs of share groups: whether they are enabled, and the group of a request."""
 
 from ottla.errors import Code, KafkaError
 from ottla.group.coordinator import GroupCoordinator
@@ -13,7 +13,8 @@ ABSENT = "This server does not host this topic-partition."
 
 
 def check_shares_served(image: Image) -> None:
-    """UNSUPPORTED_VERSION until the fleet has finalized share groups: they are off before, as in Kafka 4.1."""
+    """UNSUPPORTED_VERSION until the fleet has finalized share.version: share groups are off by default, as in Kafka
+    4.1."""
     if image.features.get(SHARE_VERSION, 0) < 1:
         raise KafkaError(
             Code.unsupported_version,
@@ -22,7 +23,7 @@ def check_shares_served(image: Image) -> None:
 
 
 def share_group_of(group_id: str, image: Image, groups: GroupCoordinator) -> tuple[Shard, ShareGroup]:
-    """KafkaError: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, or what a coordinator says."""
+    """KafkaError: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, or a coordinator's error."""
     check_shares_served(image)
     shard = groups.shard_for_members(group_id)
     group = shard.groups.get(group_id)

@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge have in common: acknowledgements in, leaders and endpoints out."""
+"""Common parts of ShareFetch and ShareAcknowledge: acknowledgements in requests, leader hints in responses."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -12,34 +12,41 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.replica.host import ReplicaHost
 from ottla.share.core.acknowledging import Acknowledgement
-from ottla.share.core.sessions import ShareSession, Wanted
+from ottla.share.core.sessions import ShareSession, TopicIdPartition
 from ottla.share.host import ShareHost
 
-__all__ = ["Acknowledging", "SharePlacement", "acknowledge", "by_topic", "close_with_connection", "given"]
+__all__ = [
+    "LeaderHints",
+    "PendingAcknowledgements",
+    "acknowledge",
+    "acknowledgements_in",
+    "by_topic",
+    "close_with_connection",
+]
 
 NO_TOPIC = bytes(16)
 Outcome = KafkaError | None
 
 
-class Acknowledging(NamedTuple):
-    """Under way: in force for whoever comes next, and to be answered when it is committed."""
+class PendingAcknowledgements(NamedTuple):
+    """Acknowledgements that are applied and not committed yet; they are answered when committed."""
 
-    failed: dict[Wanted, KafkaError]
-    pending: "dict[Wanted, asyncio.Future[None]]"
+    failed: dict[TopicIdPartition, KafkaError]
+    futures: "dict[TopicIdPartition, asyncio.Future[None]]"
 
-    async def outcomes(self) -> dict[Wanted, Outcome]:
-        """By partition: None when it is committed."""
-        found: dict[Wanted, Outcome] = dict(self.failed)
-        results = await asyncio.gather(*self.pending.values(), return_exceptions=True)
-        for wanted, result in zip(self.pending, results, strict=True):
+    async def outcomes(self) -> dict[TopicIdPartition, Outcome]:
+        """The error of each partition; None when its acknowledgements are committed."""
+        found: dict[TopicIdPartition, Outcome] = dict(self.failed)
+        results = await asyncio.gather(*self.futures.values(), return_exceptions=True)
+        for wanted, result in zip(self.futures, results, strict=True):
             if isinstance(result, BaseException) and not isinstance(result, KafkaError):
                 raise result
             found[wanted] = result
         return found
 
 
-def given(topics: Iterable[Any]) -> dict[Wanted, list[Acknowledgement]]:
-    """The acknowledgements in a request; partitions without any have an empty list."""
+def acknowledgements_in(topics: Iterable[Any]) -> dict[TopicIdPartition, list[Acknowledgement]]:
+    """The acknowledgements of a request by partition; an empty list for partitions without any."""
     return {
         (topic.topic_id or NO_TOPIC, part.partition_index): [
             Acknowledgement(each.first_offset, each.last_offset, each.acknowledge_types)
@@ -52,22 +59,24 @@ def given(topics: Iterable[Any]) -> dict[Wanted, list[Acknowledgement]]:
 
 def acknowledge(
     session: ShareSession,
-    acknowledgements: Mapping[Wanted, list[Acknowledgement]],
+    acknowledgements: Mapping[TopicIdPartition, list[Acknowledgement]],
     shares: ShareHost,
     readable: TopicAccess | None,
-) -> Acknowledging:
-    under_way = Acknowledging({}, {})
+) -> PendingAcknowledgements:
+    pending = PendingAcknowledgements({}, {})
     for wanted, each in acknowledgements.items():
         try:
             if readable is not None:
                 readable.require(wanted[0])
             hosted = shares.find(session.group_id, wanted)
             if hosted is None:
-                raise KafkaError(Code.unknown_topic_or_partition, "nothing of it was acquired from this broker")
-            under_way.pending[wanted] = hosted.acknowledge(session.member_id, each)
+                raise KafkaError(
+                    Code.unknown_topic_or_partition, "no records of this share-partition were acquired from this broker"
+                )
+            pending.futures[wanted] = hosted.acknowledge(session.member_id, each)
         except KafkaError as error:
-            under_way.failed[wanted] = error
-    return under_way
+            pending.failed[wanted] = error
+    return pending
 
 
 def close_with_connection(session: ShareSession, call: Call, shares: ShareHost) -> None:
@@ -76,15 +85,15 @@ def close_with_connection(session: ShareSession, call: Call, shares: ShareHost) 
         call.on_close[session.group_id, session.member_id] = lambda: shares.close_session(session)
 
 
-def by_topic(parts: Mapping[Wanted, dict[str, Any]]) -> list[dict[str, Any]]:
+def by_topic(parts: Mapping[TopicIdPartition, dict[str, Any]]) -> list[dict[str, Any]]:
     topics: dict[bytes, list[dict[str, Any]]] = {}
     for (topic, _), part in parts.items():
         topics.setdefault(topic, []).append(part)
     return [{"topic_id": topic, "partitions": lines} for topic, lines in topics.items()]
 
 
-class SharePlacement:
-    """Where clients find the leaders of what they asked the wrong broker for."""
+class LeaderHints:
+    """The current leaders of partitions for which the client sent its request to the wrong broker."""
 
     def __init__(self, replicas: ReplicaHost, feed: MetadataFeed) -> None:
         self._replicas = replicas
@@ -94,8 +103,8 @@ class SharePlacement:
     def image(self) -> Image:
         return self._feed.image
 
-    def leader_of(self, wanted: Wanted, error: Outcome) -> dict[str, int]:
-        """Only where the client asked the wrong broker."""
+    def leader_of(self, wanted: TopicIdPartition, error: Outcome) -> dict[str, int]:
+        """The leader, if the error says that this broker is not it; otherwise -1."""
         known = None
         if error is not None and error.code in (Code.not_leader_or_follower, Code.fenced_leader_epoch):
             known = self._replicas.leader_of(*wanted)
@@ -103,7 +112,7 @@ class SharePlacement:
         return {"leader_id": leader, "leader_epoch": epoch}
 
     def endpoints(self, parts: Iterable[dict[str, Any]], listener: str) -> list[dict[str, Any]]:
-        """Of the leaders that `leader_of` gave."""
+        """The endpoints of the leaders in these partitions."""
         leaders = {part["current_leader"]["leader_id"] for part in parts} - {-1}
         return [
             {"node_id": broker.id, "host": broker.host, "port": broker.port, "rack": broker.rack}

@@ -1,4 +1,4 @@
-"""Answers that are made in slices (see `pacing`): what is made is encoded as it comes.
+"""Answers that are built and encoded in slices (see `pacing`).
 
 An answer has a limit: `AnswerTooLarge`.
 """
@@ -60,7 +60,7 @@ async def _take_turn(call: Call) -> None:
 
 
 async def until_committed(shard: CoordinatorShard, offset: int, call: Call) -> None:
-    """Others have their turn while this one has to wait."""
+    """Release the Turn while this request waits."""
     if not shard.is_committed(offset):
         if call.turn is not None:
             call.turn.give_back()
@@ -146,6 +146,6 @@ async def encoded_or_refused(
 
 
 async def each(items: Iterable[T], line: Callable[[T], Awaitable[Any]], call: Call) -> AsyncIterator[Any]:
-    """The lines of a response, one after the other."""
+    """The elements of a response, one after the other."""
     async for item in paced(items, call):
         yield await line(item)

@@ -1,4 +1,4 @@
-"""Making topics that clients name for the first time."""
+"""Auto-creation of topics that clients name for the first time."""
 
 import logging
 from collections.abc import Sequence
@@ -30,14 +30,17 @@ def _some(names: Sequence[str]) -> str:
 
 
 async def auto_create(names: Sequence[str], call: Call, controller: ControllerClient) -> None:
-    """With the broker's defaults. What cannot be made stays unknown to the client, who will ask again."""
+    """Create them with the broker's defaults. Topics that cannot be created stay unknown to the client, which
+    retries."""
     try:
         outcomes = await controller.submit(CreateTopics([NewTopic(name) for name in dict.fromkeys(names)]))
     except KafkaError as error:
-        log.warning("%d topics (%s) were not made: %s", len(names), _some(names), error)
+        log.warning("%d topics (%s) were not created: %s", len(names), _some(names), error)
         return
     charge_permissively(sum(outcome.value.partitions for outcome in outcomes if outcome.ok), call)
     for outcome in outcomes:
         log.info(
-            "topic %s %s", outcome.value.name, "made on first use" if outcome.ok else f"not made: {outcome.message}"
+            "topic %s %s",
+            outcome.value.name,
+            "created on first use" if outcome.ok else f"not created: {outcome.message}",
         )

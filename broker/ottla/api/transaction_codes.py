@@ -1,4 +1,4 @@
-"""Codes that older clients of the transaction APIs do not know."""
+"""Translates codes for older clients of the transaction APIs."""
 
 from ottla.errors import Code
 
@@ -6,5 +6,5 @@ __all__ = ["fenced_as"]
 
 
 def fenced_as(code: Code, version: int, *, since: int) -> Code:
-    """PRODUCER_FENCED is INVALID_PRODUCER_EPOCH to clients from before KIP-588."""
+    """Clients from before KIP-588 get INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED."""
     return Code.invalid_producer_epoch if code is Code.producer_fenced and version < since else code

@@ -1,4 +1,4 @@
-"""A produce request on its way to its answer: what became of each batch, and what is still waited for."""
+"""A produce request until its answer: the outcome of each batch, and those that are not committed yet."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger("ottla.api")
 refused = logging.getLogger("ottla.produce")
 
 ACKS_ALL = -1
-# A client that sends these should be easy to find in the log.
+# Logged, so that the client that sends them can be found.
 LOGGED = (Code.invalid_record, Code.corrupt_message, Code.unsupported_compression_type, Code.message_too_large)
 
 
@@ -40,7 +40,7 @@ class Uncommitted(Deferred):
         self.call = call
         self.replicas = replicas
         self.topics: list[tuple[str | bytes, list[Outcome]]] = []
-        self._waiting: dict[int, tuple[Outcome, int]] = {}  # by identity: what is waited for, and how many times
+        self._waiting: dict[int, tuple[Outcome, int]] = {}  # by identity: waiting outcomes, and how often
         self._timer: asyncio.TimerHandle | None = None
         self._is_gathering = False
         self.writable = topic_access(call, Operation.WRITE, replicas.image)
@@ -54,12 +54,12 @@ class Uncommitted(Deferred):
 
     @property
     def client(self) -> int:
-        """What distinguishes this client's connection from others."""
+        """Identifies this client's connection."""
         return id(self.call.on_close)
 
     @contextmanager
     def gathering(self) -> Iterator[None]:
-        """More batches follow in later turns of the loop: that all so far are committed is no reason to answer."""
+        """More batches follow in later turns of the loop: do not answer when all so far are committed."""
         self._is_gathering = True
         try:
             yield
@@ -71,11 +71,11 @@ class Uncommitted(Deferred):
         return not self._waiting
 
     def begin_waiting(self) -> None:
-        """As long as the client said."""
+        """The client's timeout."""
         self._timer = asyncio.get_running_loop().call_later(self.request.timeout / 1000, self._time_is_up)
 
     def append(self, partition: Partition, batch: Batch, outcome: Outcome, ticket: Ticket | None = None) -> None:
-        """Append and fill the outcome, which waits if acks=all has to."""
+        """Append and fill the outcome; with acks=all it waits for the commit."""
         acks_all = self.request.acks == ACKS_ALL
         appended = partition.append(batch, acks_all=acks_all, ticket=ticket)
         outcome.base_offset = appended.base_offset
@@ -99,8 +99,8 @@ class Uncommitted(Deferred):
         try:
             if first is not None:
                 await first()
-            openings = self.replicas.openings
-            batch = await openings.prepared(batch, partition.log.settings, partition, client=self.client, tried=tried)
+            validation = self.replicas.validation
+            batch = await validation.prepared(batch, partition.log.settings, partition, client=self.client, tried=tried)
             self.append(partition, batch, outcome, ticket)
         except KafkaError as error:
             self.refuse(outcome, error, partition.topic)
@@ -111,7 +111,7 @@ class Uncommitted(Deferred):
 
     def wait(self, batch: Batch, outcome: Outcome) -> None:
         """For `append_prepared`."""
-        batch.data = bytes(batch.data)  # the frame is gone when we come back
+        batch.data = bytes(batch.data)  # the frame's buffer is reused meanwhile
         self.call.kept_bytes += len(batch.data)
         self._wait_for(outcome)
 
@@ -131,7 +131,7 @@ class Uncommitted(Deferred):
         self._waiting[id(outcome)] = (outcome, times + 1)
 
     def _settle(self, outcome: Outcome, code: int) -> None:
-        """One that waits twice, for its append and for the commit, is done when it is settled twice."""
+        """An outcome that waits for its append and for the commit is done when both have settled it."""
         _, times = self._waiting.pop(id(outcome), (outcome, 0))
         if not times:
             return

@@ -1,1 +1,10 @@
-"""The ottla command, one file per command group."""
+"""The `ottla` command.
+
+main             the Typer application; terminal, format: what is printed
+serve            ottla serve: one node in this process
+up, pipeline     ottla up: a local fleet, sample events and a Spark pipeline
+fleet            ottla fleet: up, status, drain …; fleet_plan and fleet_processes start a local fleet,
+                 fleet_addresses and control find and call the nodes, fleet_view prints them
+groups           ottla groups; group_facts asks through kafka_client
+config           ottla config: the settings and what they do
+"""

@@ -1,7 +1,19 @@
 """The one table of settings under Kafka's names, and everything that is derived from it.
 
-Pure, except `loading`, which reads a file, and `document`, which writes CONFIG.md. A setting is declared once, in
-`table/`; values, checks, DescribeConfigs, CONFIG.md and the command line all come from there.
+    table/          the declarations, a file per subject; `setting` and `rules` are their types, `words` their texts
+    values          parses and renders typed values; `durations` and `people` for reading and printing them
+    check           whether a value is allowed, in Kafka's sentences
+    layers          which of several values applies: topic, broker, fleet, file, default
+    broker          the settings of one node, typed; `addresses`, `endpoints`: its listeners and voters
+    group           settings of a group
+    describe        DescribeConfigs
+    loading         reads server.properties (`properties`, `providers`: its format and ${…} references)
+    plaintext       refuses settings that ask for security which does not exist yet
+    differences, retired    what differs from Kafka 4.1, and settings that Kafka has removed
+    document        writes CONFIG.md; `effects` checks that settings have the effect they declare
+
+A setting is declared once; values, checks, DescribeConfigs, CONFIG.md and the command line come from there. Pure,
+except `loading`, `document` and `effects`, which use files.
 """
 
 from ottla.config.broker import BrokerConfig, configure

@@ -1,4 +1,4 @@
-"""The addresses of a node, from its settings: where it listens, what it advertises, where the quorum is. Pure."""
+"""The addresses of a node, from its settings: listeners, advertised listeners, the quorum's voters. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar

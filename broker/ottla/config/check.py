@@ -1,4 +1,4 @@
-"""May this setting have this value? Answers in Kafka's sentences, or None when it may. Pure."""
+"""Checks the value of a setting. Returns Kafka's sentence about what is wrong, or None. Pure."""
 
 import re
 
@@ -33,9 +33,9 @@ def check_topic_setting(name: str, text: str) -> str | None:
 
 
 def check_broker_setting(name: str, text: str, *, dynamic: bool = True, per_broker: bool = True) -> str | None:
-    """`dynamic`: a change while running, for one broker (`per_broker`) or for all; otherwise a line of a file.
+    """`dynamic`: a change at run time, for one broker (`per_broker`) or for all; otherwise a line of a file.
 
-    Kafka accepts names that it does not know, since a plugin may read them; so does this.
+    Unknown names are accepted, as in Kafka, where a plugin may read them.
     """
     setting = broker_setting_of(name)
     if setting is None:
@@ -46,7 +46,7 @@ def check_broker_setting(name: str, text: str, *, dynamic: bool = True, per_brok
 
 
 def broker_setting_of(name: str) -> Setting | None:
-    """The setting that a name means, with or without a listener's prefix."""
+    """The setting of a name, with or without a listener prefix."""
     if setting := BROKER.get(name):
         return setting
     if match := LISTENER_PREFIX.fullmatch(name):
@@ -79,7 +79,7 @@ def _problem(setting: Setting, text: str) -> str | None:
 
 
 def _whole(setting: Setting, text: str, *, with_hint: bool) -> str | None:
-    """Rules that Kafka checks on the finished configuration of one broker. `with_hint`: also says what to do."""
+    """Rules that Kafka checks on the whole configuration of a broker. `with_hint`: also say what to do."""
     if setting.name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours") and int(text) == 0:
         return "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
     if setting.name == "log.roll.ms" and int(text) < 1:

@@ -1,4 +1,4 @@
-"""What DescribeConfigs answers about topics, brokers and the fleet's defaults, entry by entry as Kafka does. Pure."""
+"""The entries of DescribeConfigs for topics, brokers and the fleet's defaults, as in Kafka. Pure."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -54,7 +54,7 @@ class ConfigEntry(NamedTuple):
 def describe_topic(static: BrokerConfig, cluster: Texts, broker: Texts, topic: Texts) -> list[ConfigEntry]:
     values = effective_topic(static, cluster, broker, topic)
     shown = {name: value for name, value in values.items() if name in topic or not TOPIC[name].hidden}
-    if "internal.segment.bytes" in topic:  # it acts through segment.bytes, which still shows its own value
+    if "internal.segment.bytes" in topic:  # it overrides segment.bytes, which still shows its own value
         without = {name: text for name, text in topic.items() if name != "internal.segment.bytes"}
         shown["segment.bytes"] = effective_topic(static, cluster, broker, without)["segment.bytes"]
     layers = _layers(static, cluster, broker)
@@ -70,7 +70,7 @@ def describe_broker(static: BrokerConfig, cluster: Texts, broker: Texts) -> list
 
 
 def describe_defaults(static: BrokerConfig, cluster: Texts) -> list[ConfigEntry]:
-    """The fleet-wide resource, which has no name: only what was set there."""
+    """The fleet-wide resource with the empty name: only the settings that were set there."""
     layers = [(Source.DYNAMIC_DEFAULT_BROKER, cluster)]
     return [_broker_entry(name, cluster[name], layers) for name in sorted(cluster)]
 
@@ -111,7 +111,7 @@ def _broker_entry(name: str, value: str | None, layers: Layers) -> ConfigEntry:
 def _entry(
     name: str, setting: Setting | None, value: str | None, synonyms: list[Synonym], *, read_only: bool
 ) -> ConfigEntry:
-    sensitive = setting is None or setting.sensitive  # a name nobody knows may hold a secret
+    sensitive = setting is None or setting.sensitive  # an unknown setting may hold a secret
     return ConfigEntry(
         name=name,
         value=None if sensitive else value,
@@ -125,7 +125,7 @@ def _entry(
 
 
 def _synonyms(name: str, layers: Layers, *, sensitive: bool) -> list[Synonym]:
-    """Every place that sets it, strongest first. Kafka leaves out what comes before the name itself, and so do we."""
+    """Every source that sets it, in order of precedence. As in Kafka, sources before the name itself are omitted."""
     found = [
         Synonym(other, None if sensitive else layer[other], source)
         for source, layer in layers

@@ -1,4 +1,4 @@
-"""Durations in ISO-8601, as Java's Duration reads them: days to seconds. Pure."""
+"""Durations in ISO-8601, as Java's Duration parses them: days to seconds. Pure."""
 
 import re
 

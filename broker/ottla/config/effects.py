@@ -1,6 +1,6 @@
-"""Is `effect` true? `python -m ottla.config.effects` compares it with the names that the sources mention.
+"""Checks every setting's `effect` against the sources: `python -m ottla.config.effects`, a part of `make check`.
 
-A setting that acts is named, in quotes, somewhere outside this package; one without effect is not.
+A setting with an effect is named, in quotes, somewhere outside this package; one without is not.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Settings that a group can have of its own, within the limits that the broker's settings draw. Pure."""
+"""Settings of a group, within the limits of the broker's settings. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ Broker = Callable[[str], Any]
 
 
 class Limits(NamedTuple):
-    """The broker's settings that give the default, the least and the most."""
+    """The broker's settings with the default, the minimum and the maximum."""
 
     default: str
     least: str
@@ -24,7 +24,7 @@ class Limits(NamedTuple):
 
 
 class Words(NamedTuple):
-    """A text that only groups have."""
+    """A text setting that brokers do not have."""
 
     default: str
     valid: Rule
@@ -32,7 +32,7 @@ class Words(NamedTuple):
 
 
 class OffsetReset:
-    """Where a share group begins that has no offsets."""
+    """The start offset of a share group without offsets."""
 
     def problem(self, value: object) -> str | None:
         text = str(value)
@@ -74,7 +74,7 @@ GROUP_SETTINGS: Mapping[str, Limits | Words] = {
 
 
 def group_setting(name: str, own: Mapping[str, str], broker: Broker) -> Any:
-    """What holds for a group that has set this much of its own."""
+    """The effective settings of a group with these settings of its own."""
     setting, text = GROUP_SETTINGS[name], own.get(name)
     if isinstance(setting, Words):
         return setting.default if text is None else text.strip()
@@ -84,7 +84,7 @@ def group_setting(name: str, own: Mapping[str, str], broker: Broker) -> Any:
 
 
 def check_group_setting(name: str, text: str, broker: Broker) -> str | None:
-    """None when it may be set so, otherwise the message for the client."""
+    """None if the value is allowed, otherwise the message for the client."""
     setting = GROUP_SETTINGS.get(name)
     if setting is None:
         return f"Unknown group config name: {name}"

@@ -1,6 +1,6 @@
-"""Which value holds: a topic's own, then one broker's, the fleet's, server.properties, the default. Pure.
+"""The effective value of a setting: the topic's, else the broker's, the fleet's, server.properties', the default. Pure.
 
-Dynamic layers are texts as the metadata log stores them; one that does not parse is passed over, as in Kafka.
+Dynamic values are texts from the metadata log; one that does not parse is ignored, as in Kafka.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ IN_MS = {".hours": HOUR_MS, ".minutes": 60_000}
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
-    """Broker settings that say the same in other units, strongest first; for a listener's, the plain one."""
+    """Broker settings for the same value in other units, in order of precedence; for a listener's, the plain one."""
     if name in SYNONYMS:
         return SYNONYMS[name]
     setting = broker_setting_of(name)
@@ -62,7 +62,7 @@ def _effective_broker(static: BrokerConfig, cluster: Texts, broker: Texts) -> Ma
             value = parse(setting, text)
         except BadValue:
             continue
-        # A dynamic value silences the file's other spellings of the same thing.
+        # A dynamic value overrides the file's values in other units.
         values.update((other, BROKER[other].default) for other in SYNONYMS.get(name, ()))
         values[name] = value
     return MappingProxyType(values)

@@ -1,4 +1,4 @@
-"""Reads a server.properties file: the one place of this package that touches the machine."""
+"""Reads a server.properties file and the environment."""
 
 import contextlib
 import os

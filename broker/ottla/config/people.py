@@ -1,4 +1,4 @@
-"""Settings written for people: CONFIG.md and `ottla config` show the same words. Pure."""
+"""Readable texts of settings for CONFIG.md and `ottla config`. Pure."""
 
 from ottla.config.setting import GIB, HOUR_MS, INT_MAX, KIB, LONG_MAX, MIB, Setting
 from ottla.config.values import render
@@ -10,7 +10,7 @@ SIZES = ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
 
 
 def default_for_people(setting: Setting) -> str:
-    """The exact value, and what it amounts to: `604800000 (7 days)`."""
+    """The exact value with a readable one: `604800000 (7 days)`."""
     if setting.default is None:
         return "unset"
     text = render(setting.default)

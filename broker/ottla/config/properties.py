@@ -23,7 +23,7 @@ def parse_properties(text: str) -> list[Property]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
-    """Lines without the blanks before them, comments dropped, continuations joined; with the number of the first."""
+    """Logical lines, stripped on the left, without comments, continuations joined; with the first line's number."""
     gathered, started = "", 0
     for number, line in enumerate(LINE_END.split(text), start=1):
         stripped = line.lstrip(BLANK)
@@ -68,5 +68,5 @@ def _unescape(text: str, number: int) -> str:
         return LETTERS.get(letter, letter)
 
     unescaped = re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.?))", plain, text, flags=re.DOTALL)
-    # Java escapes UTF-16 units, so a character beyond the first plane arrives as two.
+    # Java escapes UTF-16 units, so a character beyond the BMP has two escapes.
     return unescaped.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

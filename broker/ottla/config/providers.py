@@ -1,4 +1,4 @@
-"""Values that come from elsewhere: `${env:NAME}`, in Kafka's own words (KIP-297, KIP-887). Pure.
+"""References to values outside the file: `${env:NAME}`, as in Kafka (KIP-297, KIP-887). Pure.
 
 config.providers=env
 config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider

@@ -1,4 +1,4 @@
-"""Names that Kafka itself no longer knows, which old files still carry: warned about, never fatal. Pure."""
+"""Settings that Kafka has removed and old files still contain: they are warned about. Pure."""
 
 __all__ = ["why_retired"]
 

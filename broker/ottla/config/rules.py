@@ -1,6 +1,6 @@
-"""What values a setting allows, and how Kafka says that a value is not one of them. Pure.
+"""Rules for the values of settings, with Kafka's messages. Pure.
 
-A rule renders as Kafka's documentation does (`[0,...]`) and `problem` gives the end of Kafka's sentence, or None.
+A rule renders as in Kafka's documentation (`[0,...]`); `problem` returns the end of Kafka's sentence, or None.
 """
 
 import re
@@ -53,7 +53,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class RangeOr:
-    """A range and one value beside it, such as a compression level or -1."""
+    """A range and one other value, such as a compression level or -1."""
 
     low: int
     high: int
@@ -110,7 +110,7 @@ class NonEmpty:
 
 @dataclass(frozen=True, slots=True)
 class NonEmptyList:
-    """Kafka's own default breaks this rule, so an empty list means unset and passes."""
+    """Kafka's own default violates this rule, so an empty list counts as unset and passes."""
 
     def problem(self, value: object) -> str | None:
         return None
@@ -168,5 +168,5 @@ def some_of(*names: str) -> SomeOf:
 
 
 def quoted_list(value: Sequence[str]) -> str:
-    """Java's way to print a list, which Kafka's messages show."""
+    """A list as Java prints it in Kafka's messages."""
     return f"[{', '.join(value)}]"

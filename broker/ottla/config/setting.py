@@ -1,7 +1,8 @@
-"""What a setting is: everything that the table declares about it. Pure."""
+"""One setting: what the table declares about it. Pure."""
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from typing import Literal
 
 from ottla.config.rules import Rule
 
@@ -14,6 +15,7 @@ __all__ = [
     "KIB",
     "LONG_MAX",
     "MIB",
+    "Effect",
     "Importance",
     "Mode",
     "Setting",
@@ -45,6 +47,10 @@ class Type(IntEnum):
     PASSWORD = 9
 
 
+Effect = Literal["full", "none"]
+"""`none`: the setting is accepted and described, but nothing in Ottla uses it. `make check` verifies it."""
+
+
 class Importance(Enum):
     HIGH = "high"
     MEDIUM = "medium"
@@ -52,12 +58,12 @@ class Importance(Enum):
 
 
 class Mode(Enum):
-    """When a change takes hold, and for whom it can be made."""
+    """Whether a setting can be changed at run time, and at which level."""
 
-    READ_ONLY = "read-only"  # server.properties and a restart
-    PER_BROKER = "per-broker"  # while running, one broker at a time
-    CLUSTER_WIDE = "cluster-wide"  # while running, for one broker or for all
-    TOPIC = "topic"  # while running, for one topic
+    READ_ONLY = "read-only"  # by the file and a restart
+    PER_BROKER = "per-broker"  # at run time, for one broker
+    CLUSTER_WIDE = "cluster-wide"  # at run time, for one broker or for all
+    TOPIC = "topic"  # at run time, for one topic
 
 
 UNITS = {
@@ -71,14 +77,14 @@ UNITS = {
 class Setting:
     name: str
     type: Type
-    default: object  # typed as `parse` gives it; None is unset
+    default: object  # as `parse` returns it; None is unset
     doc: str
     unit: str = ""
     importance: Importance
     mode: Mode
     valid: Rule | None = None
-    synonyms: tuple[str, ...] = ()  # of a topic: broker settings that give its default, the first set wins
-    effect: str = "full"  # "none": accepted and reported, but nothing in Ottla uses it
+    synonyms: tuple[str, ...] = ()  # broker settings that give a topic's default; the first set one wins
+    effect: Effect = "full"
     hidden: bool = False  # described only when it is set
 
     @property
@@ -100,7 +106,7 @@ def broker(
     mode: Mode = Mode.READ_ONLY,
     valid: Rule | None = None,
     unit: str | None = None,
-    effect: str = "full",
+    effect: Effect = "full",
     hidden: bool = False,
 ) -> Setting:
     """Declare a setting of a broker."""
@@ -114,19 +120,20 @@ def topic(
     default: object,
     *,
     doc: str,
-    broker: tuple[str, ...],
+    synonyms: tuple[str, ...],
     valid: Rule | None = None,
     unit: str | None = None,
-    effect: str = "full",
+    effect: Effect = "full",
     hidden: bool = False,
 ) -> Setting:
-    """Declare a setting of a topic; `broker` names the settings that give its default."""
+    """Declare a setting of a topic; `synonyms` are the broker settings that give its default, the first set one
+    wins."""
     return Setting(name=name, type=kind, default=default, doc=doc, unit=_unit(name, unit),
-                   importance=Importance.MEDIUM, mode=Mode.TOPIC, valid=valid, synonyms=broker, effect=effect,
+                   importance=Importance.MEDIUM, mode=Mode.TOPIC, valid=valid, synonyms=synonyms, effect=effect,
                    hidden=hidden)  # fmt: skip
 
 
-def _unit(name: str, given: str | None) -> str:
-    if given is not None:
-        return given
+def _unit(name: str, unit: str | None) -> str:
+    if unit is not None:
+        return unit
     return next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")

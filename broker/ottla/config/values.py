@@ -1,4 +1,4 @@
-"""Settings as text and as typed values, in Java's spelling. Pure.
+"""Parses and renders the values of settings, in Java's spelling. Pure.
 
 `parse` raises BadValue with Kafka's own sentence. A LIST is a tuple of strings; CLASS, STRING and PASSWORD are strings.
 """
@@ -17,7 +17,7 @@ DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-
 
 
 class BadValue(ValueError):
-    """A value that the setting does not allow; the text is Kafka's sentence."""
+    """The setting does not allow this value; the text is Kafka's sentence."""
 
     def __init__(self, name: str, shown: str, reason: str) -> None:
         super().__init__(f"Invalid value {shown} for configuration {name}: {reason}")
@@ -25,7 +25,7 @@ class BadValue(ValueError):
 
 
 def parse(setting: Setting, text: str) -> object:
-    """The typed value of a text, checked against the setting's rule."""
+    """The typed value of a text. BadValue if it breaks the setting's rule."""
     value = _typed(setting, text)
     if setting.valid is not None and (problem := setting.valid.problem(value)):
         raise _refused(setting, value, problem)
@@ -65,14 +65,14 @@ def _typed(setting: Setting, text: str) -> object:
 
 
 def _integer(setting: Setting, text: str, trimmed: str, bits: int) -> int:
-    # The length is checked first: Python refuses to read numbers of thousands of digits at all.
+    # The length is checked first: Python refuses to parse numbers of thousands of digits.
     if INTEGER.fullmatch(trimmed) and len(trimmed) < 400 and -(1 << bits - 1) <= int(trimmed) < 1 << bits - 1:
         return int(trimmed)
     raise BadValue(setting.name, text, f"Not a number of type {setting.type.name}")
 
 
 def out_of_range(setting: Setting, text: str) -> str | None:
-    """What numbers are allowed, when the text is a whole number that the setting's type cannot hold. For people."""
+    """The allowed range, if the text is an integer out of the range of the setting's type. For people."""
     bits = INTEGERS.get(setting.type)
     if bits is None or not INTEGER.fullmatch(text.strip()):
         return None

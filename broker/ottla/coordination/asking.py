@@ -1,4 +1,4 @@
-"""Questions between brokers: asked over gRPC where another broker must answer, by method, in MessagePack."""
+"""Requests between brokers: each has a method and a MessagePack body, and goes over gRPC unless it is for this node."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,17 +14,17 @@ __all__ = ["Answer", "Asking", "Call", "Unreachable"]
 log = logging.getLogger("ottla.coordination")
 
 Call = Callable[[str, str, bytes], Awaitable[bytes]]
-"""Ask the broker at this address by this method. Unreachable."""
+"""Call this method of the broker at this address. Raises Unreachable."""
 Answer = Callable[[bytes], Awaitable[bytes]]
 Answered = TypeVar("Answered")
 
 
 class Unreachable(Exception):
-    """No answer came. Whether the broker got the question is not known."""
+    """No answer arrived. The broker may or may not have received the request."""
 
 
 class Asking:
-    """`call` is None on a broker alone; `answers` is what this broker answers to others, by method."""
+    """`call` is None on a broker alone; `answers` maps each method to this broker's handler."""
 
     def __init__(self, *, node_id: int, feed: MetadataFeed, call: Call | None) -> None:
         self.node_id = node_id
@@ -33,7 +33,7 @@ class Asking:
         self.answers: dict[str, Answer] = {}
 
     async def ask(self, broker_id: int, method: str, question: msgspec.Struct, answer_type: type[Answered]) -> Answered:
-        """What another broker answers. Unreachable."""
+        """Another broker's answer. Raises Unreachable."""
         broker = self._feed.image.brokers.get(broker_id)
         if broker is None or self._call is None:
             raise Unreachable(f"broker {broker_id} is not known")
@@ -41,15 +41,16 @@ class Asking:
         try:
             return msgspec.msgpack.decode(data, type=answer_type)
         except ValueError as error:  # also what msgspec raises
-            raise Unreachable(f"broker {broker_id} answers something that cannot be read: {error}") from error
+            raise Unreachable(f"broker {broker_id} sent an answer that cannot be decoded: {error}") from error
 
     @contextmanager
     def unanswered_if_it_fails(self, broker_id: int) -> Iterator[None]:
-        """Who asks tries again after Unreachable. Any other fault counts as that: nobody may wait for ever."""
+        """Callers retry after Unreachable. Any other error becomes Unreachable too, so that no caller waits for
+        ever."""
         try:
             yield
         except Unreachable:
             raise
         except Exception as error:
-            log.exception("a question to broker %d failed", broker_id)
-            raise Unreachable(f"the question to broker {broker_id} failed: {error!r}") from error
+            log.exception("a request to broker %d failed", broker_id)
+            raise Unreachable(f"the request to broker {broker_id} failed: {error!r}") from error

@@ -1,7 +1,7 @@
-"""Work of automata that would hold the loop: in a thread, one after the other, and at most half of the time.
+"""Runs work that would hold the loop in a thread: one piece at a time, at most half of the time.
 
-The thread computes in Python, so it and the loop take turns with the interpreter's lock. The pause after each work, as
-long as the work took, leaves the loop its half, however many automata ask.
+The thread runs Python, so it and the loop take turns with the interpreter's lock. After each piece it pauses for as
+long as the piece took, which leaves the loop half of the time however many pieces wait.
 """
 
 import asyncio
@@ -23,7 +23,8 @@ class Computing:
         self._turn = asyncio.Lock()
 
     async def run(self, begin: Callable[[], Callable[[], Any] | None]) -> Any:
-        """`begin` is called when the turn has come; the result of the work that it gives, None if it gives none."""
+        """`begin` is called on the loop when the thread is free, and returns the work. The work's result; None without
+        work."""
         await self._turn.acquire()
         pause_s = 0.0
         try:

@@ -34,7 +34,7 @@ Kept = TypeVar("Kept", bound=CoordinatorShard)
 
 
 class Surroundings(NamedTuple):
-    """The parts of a broker that its coordinators work with."""
+    """The parts of a broker that its coordinators need."""
 
     config: BrokerConfig
     settings: LiveSettings
@@ -58,7 +58,7 @@ class Coordinator(ABC, Generic[Kept]):
         self._must_reconcile = False
         self._stopped = False
         self.skipped_records = 0
-        """Of all that were loaded: those that could not be read."""
+        """Records that could not be decoded, over all shards loaded so far."""
 
     # what it coordinates
 
@@ -70,7 +70,7 @@ class Coordinator(ABC, Generic[Kept]):
 
     @abstractmethod
     def _upkeep(self) -> Iterable[Coroutine[None, None, None]]:
-        """What goes on beside requests, until the coordinator is stopped."""
+        """Background work that runs until the coordinator stops."""
 
     # who keeps what
 
@@ -79,7 +79,7 @@ class Coordinator(ABC, Generic[Kept]):
         return list(self._shards.values())
 
     def shard_of(self, key: str) -> Kept:
-        """What keeps this group or transactional id. KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
+        """The shard of this group or transactional id. KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
         return self._shard_of(key)
 
     def _shard_of(self, key: str) -> Kept:
@@ -89,20 +89,21 @@ class Coordinator(ABC, Generic[Kept]):
         return shard
 
     def _absence(self, key: str) -> KafkaError:
-        """A broker that will be the coordinator in a moment says so: clients then need not search for it again."""
+        """LOAD_IN_PROGRESS if this broker is about to coordinate the key: clients then retry here instead of
+        searching."""
         will_lead = self.leader(key) == self._replicas.node_id
         return KafkaError(Code.coordinator_load_in_progress if will_lead else Code.not_coordinator)
 
     async def leader_of(self, key: str) -> int:
-        """The broker that coordinates this key, or -1 while there is none. The topic is made if it must be."""
+        """The broker that coordinates this key, or -1 while there is none. Creates the topic if it does not exist."""
         if self._topic.name not in self._feed.image.topics:
             await self._topic.make(self._feed)
         while self._reconciling is not None:
-            await asyncio.wait([self._reconciling])  # so that a client need not come twice
+            await asyncio.wait([self._reconciling])  # so that the client's first request finds the shard
         return self.leader(key)
 
     def leader(self, key: str) -> int:
-        """NOBODY also for a key that no record could hold: it is not even hashed."""
+        """NOBODY also for a key that is too long for a record: it is not hashed."""
         topic = self._feed.image.topics.get(self._topic.name)
         if topic is None or is_too_long(key):
             return NOBODY
@@ -136,7 +137,7 @@ class Coordinator(ABC, Generic[Kept]):
             self._reconcile_soon()
 
     def _reconcile_soon(self) -> None:
-        """Once the replicas have taken the roles that the image gives."""
+        """Reconcile after the replicas have applied the image."""
         self._must_reconcile = True
         if self._reconciling is None and not self._stopped:
             self._reconciling = asyncio.ensure_future(self._reconcile_all())
@@ -176,7 +177,7 @@ class Coordinator(ABC, Generic[Kept]):
         task.add_done_callback(self._tasks.discard)
 
     async def _load(self, index: int, shard: Kept) -> None:
-        """Until it is loaded. What failed begins again with a new shard: the old one may have read half of a change."""
+        """Retry until loaded. Each attempt has a new shard: a failed one may hold half of a change."""
         pause_s = LOAD_RETRY_SECONDS_MIN
         while not await self._try_to_load(index, shard):
             await asyncio.sleep(pause_s)
@@ -187,16 +188,16 @@ class Coordinator(ABC, Generic[Kept]):
             shard = self._shards[index] = self._new_shard(shard.partition)
 
     async def _try_to_load(self, index: int, shard: Kept) -> bool:
-        """False when that failed and must be tried again."""
+        """False when loading failed and must be retried."""
         loading = self._loading(shard)
         begun = self._system.clock.monotonic()
         try:
             complete = await loading.run()
         except KafkaError as error:
-            log.error("%s cannot be loaded and is tried again: %s", shard, error)
+            log.error("%s cannot be loaded; retrying: %s", shard, error)
             return False
         except Exception:
-            log.exception("%s cannot be loaded and is tried again", shard)
+            log.exception("%s cannot be loaded; retrying", shard)
             return False
         self.skipped_records += loading.skipped
         if complete and self._shards.get(index) is shard:
@@ -212,14 +213,14 @@ class Coordinator(ABC, Generic[Kept]):
         await asyncio.sleep(min(self._settings.broker(setting) / 1000, CHECK_SECONDS_MAX))
 
     async def _expire_every(self, setting: str, expire: Callable[[Kept], Awaitable[int]], what: str) -> None:
-        """`expire` returns how many have gone, or raises KafkaError when none can go now."""
+        """`expire` returns how many it removed; KafkaError when removing is not possible now."""
         while True:
             await self._pause(setting)
             for shard in self._ready():
                 try:
                     count = await expire(shard)
                 except KafkaError as error:
-                    log.warning("%s: expired %s stay for now: %s", shard, what, error)
+                    log.warning("%s: expired %s could not be removed yet: %s", shard, what, error)
                 else:
                     if count:
                         log.info("%s: %d %s expired", shard, count, what)

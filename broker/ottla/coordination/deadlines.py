@@ -1,4 +1,4 @@
-"""Deadlines of many automata on one timer of the loop. Each has at most one: the earliest it asked for."""
+"""Deadlines of many state machines on one timer of the loop. Each has at most one: the earliest it requested."""
 
 import asyncio
 import heapq
@@ -39,14 +39,14 @@ class Deadlines:
         self._disarm()
         self._armed_for = self._heap[0][0]
         seconds = max(self._armed_for - self._clock.monotonic(), 0.0)
-        self._handle = asyncio.get_running_loop().call_later(seconds, self._time_is_up)
+        self._handle = asyncio.get_running_loop().call_later(seconds, self._expired)
 
     def _disarm(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
 
-    def _time_is_up(self) -> None:
+    def _expired(self) -> None:
         self._handle = None
         now = self._clock.monotonic()
         for _ in range(DUE_PER_TURN_MAX):
@@ -59,11 +59,11 @@ class Deadlines:
         self._arm()
 
     def _call_safely(self, key: str) -> None:
-        """An automaton that fails here fails alone: the deadlines of all others hang on this one timer."""
+        """An error in one state machine is logged; the others share this timer and must not lose their deadlines."""
         try:
             self._on_due(key)
         except Exception:
-            log.exception("the deadline of %.200s could not be met", key)
+            log.exception("%.200s failed at its deadline", key)
 
     def forget(self, key: str) -> None:
         self._due.pop(key, None)

@@ -1,4 +1,4 @@
-"""A topic that a coordinator keeps its state in: made when the first client asks for that coordinator."""
+"""An internal topic that keeps a coordinator's state. It is created when the first client looks for the coordinator."""
 
 import asyncio
 import logging
@@ -30,13 +30,13 @@ class InternalTopic(ABC):
         self._making = asyncio.Lock()
 
     async def make(self, feed: MetadataFeed) -> None:
-        """KafkaError when it cannot be made; no error when it exists."""
+        """Create the topic unless it exists. KafkaError when that fails."""
         async with self._making:
             if self.name in feed.image.topics:
-                return  # many ask at once, and one of them was first
+                return  # a concurrent request created it
             (outcome,) = await self._controller.submit(CreateTopics([self._topic(feed.image)]))
         if not outcome.ok and outcome.code is not Code.topic_already_exists:
-            log.warning("%s cannot be made: %s", self.name, outcome.message)
+            log.warning("%s cannot be created: %s", self.name, outcome.message)
             raise KafkaError(outcome.code, outcome.message)
 
     def _topic(self, image: Image) -> NewTopic:
@@ -52,6 +52,6 @@ class InternalTopic(ABC):
     def _configs(self, factor: int) -> list[tuple[str, str]]: ...
 
     def _limited(self, setting: str, *, most: int) -> int:
-        """An explicit setting holds, as in Kafka. A default shrinks to the number of brokers: one alone works."""
+        """An explicit setting is used as it is, as in Kafka. A default is limited to the number of brokers."""
         wanted = int(self._settings.broker(setting))
         return wanted if setting in self._config.explicit else min(wanted, most)

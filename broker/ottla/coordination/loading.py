@@ -1,4 +1,4 @@
-"""Reading a shard's log from its beginning, when this broker begins to lead it."""
+"""Loads a shard: replays its log from the start when this broker becomes the leader."""
 
 import asyncio
 import logging
@@ -14,19 +14,19 @@ __all__ = ["Loading"]
 
 log = logging.getLogger("ottla.coordination")
 
-BYTES_PER_TURN_MAX = 256 * 1024  # read and put in force before others on the loop get their turn
+BYTES_PER_TURN_MAX = 256 * 1024  # read and replayed before other work on the loop gets its turn
 LOGGED_PER_SHARD_MAX = 10  # lines in the log about records that cannot be read
 
 Replay = Callable[[memoryview, memoryview | None], None]
 
 
 class Loading:
-    """One attempt. `skipped`: records that could not be read; they are logged and left out.
+    """One attempt. `skipped` counts records that could not be decoded; they are logged and skipped.
 
-    Whatever a record's decoder raises: one record must not close a partition of the topic to everyone else. Kafka 4.1
-    logs an unknown type and goes on, too, but takes any other error for the partition's end: its group coordinator
-    serves none of the groups, its transaction coordinator what it had read so far. What failed to be read stays in
-    the log.
+    A record is skipped whatever its decoder raises: one bad record must not make a partition of the topic unavailable.
+    Kafka 4.1 also skips records of an unknown type, but stops at any other error: its group coordinator then serves no
+    group of the partition, its transaction coordinator serves what it had read so far. A skipped record stays in the
+    log.
     """
 
     def __init__(self, shard: CoordinatorShard, *, read_bytes_max: int) -> None:
@@ -36,7 +36,7 @@ class Loading:
         self.skipped = 0
 
     async def run(self) -> bool:
-        """False when this broker stopped leading meanwhile."""
+        """False when this broker stopped leading during the load."""
         partition = self._shard.partition
         position, end = partition.log.start_offset, partition.log.end_offset
         while position < end:
@@ -62,7 +62,7 @@ class Loading:
     def _replay_safely(self, batch: Batch) -> None:
         try:
             self.replay_batch(batch)
-        except Exception as error:  # it does not frame or does not decompress: what comes after is not to be found
+        except Exception as error:  # it cannot be framed or decompressed, so the records after it cannot be found
             self._skip(batch.base_offset, error)
 
     def replay_batch(self, batch: Batch) -> None:
@@ -83,11 +83,11 @@ class Loading:
             value = None if record.value is None else memoryview(record.value)
             replay(memoryview(record.key), value)
         except UnknownType as error:
-            log.debug("%s: record %d left out: %s", self._shard, record.offset, error)
+            log.debug("%s: record %d skipped: %s", self._shard, record.offset, error)
         except Exception as error:
             self._skip(record.offset, error)
 
     def _skip(self, offset: int, error: Exception) -> None:
         self.skipped += 1
         if self.skipped <= LOGGED_PER_SHARD_MAX:
-            log.error("%s: the record at offset %d cannot be read and is left out: %r", self._shard, offset, error)
+            log.error("%s: the record at offset %d cannot be decoded and is skipped: %r", self._shard, offset, error)

@@ -1,8 +1,8 @@
-"""Performs what automata ask for, over one partition of an internal topic. Coordinators wait nowhere else: for commits
-and for deadlines.
+"""Performs the effects of state machines, over one partition of an internal topic.
 
-Nothing leaves this broker before it is committed. So an answer waits for the record that it depends on
-(`until_committed`), and what follows from a write (`Write.then`) is performed when that is committed.
+The only place where coordinators wait for commits and deadlines. Nothing leaves this broker before it is committed: an
+answer waits for the record that it depends on (`until_committed`), and the effects that follow from a write
+(`Write.then`) are performed when that write is committed.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ Then = Callable[[Code, float], Effects]
 
 
 class Runner:
-    """`key` names an automaton. The shard, which knows the automata, is called back:
+    """`key` names a state machine. The shard, which holds the state machines, is called back:
 
     `on_perform`    before effects are performed
-    `on_deadline`   when the time has come that an automaton asked for by Wake
-    `on_send`       for each Send; it waits by `until_safe` and delivers the message
-    `on_compute`    for each Compute; it has it done elsewhere, and performs what follows
+    `on_deadline`   at the time that a state machine requested by Wake
+    `on_send`       for each Send; it awaits `until_committed` and delivers the message
+    `on_compute`    for each Compute; it runs the work in a thread and performs the effects that follow
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Runner:
     ) -> None:
         self._partition = partition
         self._clock = clock
-        self._commit_s_max = rules.commit_s_max
+        self.commit_s_max = rules.commit_s_max
         self._writer = Writer(partition, clock=clock, codec=rules.codec, when_committed=self.when_committed)
         self._deadlines = Deadlines(clock, on_deadline)
         self._on_perform = on_perform
@@ -82,33 +82,33 @@ class Runner:
                 raise
             self._go_on(key, write.then, error.code)
             return
-        if write.in_force is not None:
-            write.in_force(last_offset)
+        if write.on_appended is not None:
+            write.on_appended(last_offset)
         if write.then is not None:
             self.when_committed(last_offset, partial(self._go_on, key, write.then))
 
     def _go_on(self, key: str, then: Then, code: Code) -> None:
-        """Not after `stop`: the automata have answered by then that another broker leads."""
+        """Does nothing after `stop`: by then all waiting requests have been answered with NOT_COORDINATOR."""
         if not self._stopped:
             self.perform(key, then(code, self._clock.monotonic()))
 
     def forget(self, key: str) -> None:
-        """The automaton is gone, and its deadline with it."""
+        """The state machine was removed: its deadline is cancelled."""
         self._deadlines.forget(key)
 
     def stop(self) -> None:
-        """Another broker leads: no deadline is met any longer, and nothing follows from what was written."""
+        """Another broker leads: deadlines are cancelled, and pending writes no longer call `then`."""
         self._stopped = True
         self._deadlines.stop()
 
     # writing; `gather` and `flush` are the writer's
 
     def append(self, records: Sequence[Record]) -> int:
-        """All of them or none (KafkaError, in a coordinator's code); the offset to wait for."""
+        """Append all or none (KafkaError, in a coordinator's code). Returns the offset to wait for."""
         return self._writer.append(records)
 
     def append_in_transaction(self, records: Sequence[Record], session: tuple[int, int], ticket: Ticket | None) -> int:
-        """The same for a producer's id and epoch; `ticket` is needed for the first of its transaction."""
+        """The same for a producer's id and epoch; the first append of its transaction needs `ticket`."""
         return self._writer.append_in_transaction(records, session, ticket)
 
     # waiting for commits
@@ -117,47 +117,50 @@ class Runner:
         return self._partition.high_watermark > offset
 
     def when_committed(self, offset: int, then: Callable[[Code], None]) -> None:
-        """`then` is called once: now or when the offset is committed, or with the code for those who wait for it."""
+        """`then` is called once: with NONE as soon as the offset is committed, or with the code that ends the wait."""
+        self._wait(offset, then, timeout_s=self.commit_s_max)
+
+    async def until_committed(self, offset: int, *, timeout_s: float | None) -> None:
+        """KafkaError when this broker stops leading before the commit, or on time-out. None: wait without limit."""
+        if self.is_committed(offset):
+            return
+        waiting: asyncio.Future[Code] = asyncio.get_running_loop().create_future()
+        then: Callable[[Code], None] = lambda code: None if waiting.done() else waiting.set_result(code)  # noqa: E731
+        self._wait(offset, then, timeout_s=timeout_s)
+        if (code := await waiting) is not Code.none:
+            raise KafkaError(code)
+
+    def _wait(self, offset: int, then: Callable[[Code], None], *, timeout_s: float | None) -> None:
         commit = self._partition.committed(offset)
         if commit is None:
             then(Code.none)
         else:
-            CommitWait(commit, then, seconds=self._commit_s_max)
-
-    async def until_committed(self, offset: int) -> None:
-        """KafkaError when that will not be known here, or not in time."""
-        if self.is_committed(offset):
-            return
-        waiting: asyncio.Future[Code] = asyncio.get_running_loop().create_future()
-        self.when_committed(offset, lambda code: None if waiting.done() else waiting.set_result(code))
-        if (code := await waiting) is not Code.none:
-            raise KafkaError(code)
-
-    async def until_safe(self, offset: int) -> None:
-        """The same without a limit of time: for messages to other brokers, which no client waits for."""
-        commit = self._partition.committed(offset)
-        if commit is not None:
-            await commit
+            CommitWait(commit, then, timeout_s=timeout_s)
 
 
 class CommitWait:
-    """For one commit, not longer than allowed."""
+    """Waits for one commit, at most `timeout_s` (None: without limit)."""
 
     __slots__ = ("_commit", "_then", "_timeout")
 
-    def __init__(self, commit: "asyncio.Future[None]", then: Callable[[Code], None], *, seconds: float) -> None:
+    def __init__(
+        self, commit: "asyncio.Future[None]", then: Callable[[Code], None], *, timeout_s: float | None
+    ) -> None:
         self._commit = commit
         self._then = then
-        self._timeout = asyncio.get_running_loop().call_later(seconds, self._late)
+        self._timeout: asyncio.TimerHandle | None = None
+        if timeout_s is not None:
+            self._timeout = asyncio.get_running_loop().call_later(timeout_s, self._timed_out)
         commit.add_done_callback(self._done)
 
     def _done(self, commit: "asyncio.Future[None]") -> None:
-        self._timeout.cancel()
+        if self._timeout is not None:
+            self._timeout.cancel()
         error = commit.exception()
         code = error.code if isinstance(error, KafkaError) else Code.none
         self._then(answer_code(code))
 
-    def _late(self) -> None:
+    def _timed_out(self) -> None:
         self._commit.remove_done_callback(self._done)
-        self._commit.add_done_callback(asyncio.Future.exception)  # nobody waits for it any longer
+        self._commit.add_done_callback(asyncio.Future.exception)  # the outcome has no reader now
         self._then(answer_code(Code.request_timed_out))

@@ -1,4 +1,4 @@
-"""The state of one partition of an internal topic, for as long as this broker leads it in one epoch."""
+"""The state of one partition of an internal topic, while this broker leads it in one epoch."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ log = logging.getLogger("ottla.coordination")
 
 
 class CoordinatorShard(ABC):
-    """`loading` until the log has been read; `ended` when another broker leads."""
+    """`loading` until the log is replayed; `ended` when another broker leads."""
 
     holds: ClassVar[str]
     """What `count` counts, for the log."""
@@ -29,7 +29,7 @@ class CoordinatorShard(ABC):
         self.clock = clock
         self.loading = True
         self.ended = False
-        self.replayed_offset = -1  # of the record that is being put in force
+        self.replayed_offset = -1  # of the record that is being replayed
         self._runner = Runner(
             partition,
             clock=clock,
@@ -55,44 +55,44 @@ class CoordinatorShard(ABC):
         return self._runner.is_committed(offset)
 
     async def until_committed(self, offset: int) -> None:
-        """KafkaError when that will not be known here."""
-        await self._runner.until_committed(offset)
+        """KafkaError when this broker stops leading first, or on time-out."""
+        await self._runner.until_committed(offset, timeout_s=self._runner.commit_s_max)
 
     @contextmanager
     def failing_alone(self, key: str) -> Iterator[None]:
-        """What goes wrong inside with this automaton is logged, and keeps no other from being served."""
+        """Errors of this state machine inside the block are logged; the others are still served."""
         try:
             yield
         except Exception:
-            log.exception("%s: %s fails and is left as it is; the others go on", self, key)
+            log.exception("%s: %s failed and keeps its state; the others are still served", self, key)
 
     # called by the runner
 
-    def on_perform(self, key: str) -> None:  # noqa: B027 - most shards have nothing to note
-        """Effects of this automaton are performed now."""
+    def on_perform(self, key: str) -> None:  # noqa: B027 - most shards do nothing here
+        """Called before effects of this state machine are performed."""
 
     def on_deadline(self, key: str) -> None:
-        """The automaton asked for this time by Wake."""
+        """The state machine requested this time by Wake."""
         raise AssertionError(f"{key} asked to be woken, but {type(self).__name__} has no on_deadline")
 
     def on_send(self, message: Any) -> None:
-        """Deliver it when what was written before is committed."""
+        """Deliver the message when everything written before it is committed."""
         raise AssertionError(f"{message} is to be sent, but {type(self).__name__} has no on_send")
 
     def on_compute(self, key: str, compute: Compute) -> None:
-        """Have it done away from the loop, and perform what follows."""
-        raise NotImplementedError(f"nothing is computed elsewhere here: {key}")
+        """Run the work in a thread, then perform the effects that follow."""
+        raise NotImplementedError(f"{type(self).__name__} computes nothing: {key}")
 
     # called by the coordinator and by loading
 
     @abstractmethod
     def replay(self, key: memoryview, value: memoryview | None) -> None:
-        """Put a record of the log in force."""
+        """Apply a record of the log to the state."""
 
     @abstractmethod
     def loaded(self) -> None:
-        """Everything in the log is in force."""
+        """The whole log has been replayed."""
 
     @abstractmethod
     def unload(self) -> None:
-        """Another broker leads: whoever waits here is sent there."""
+        """Another broker leads: waiting requests are answered with NOT_COORDINATOR."""

@@ -1,4 +1,4 @@
-"""How records get into the log of an internal topic: gathered per turn of the loop where many write little."""
+"""Appends records to the log of an internal topic: at once, or gathered into one batch per turn of the loop."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -45,10 +45,10 @@ class Gathered(Protocol):
     """A write that may share a batch with others of the same turn of the loop."""
 
     def appended(self, last_offset: int) -> None:
-        """Put it in force; it is committed or lost together with everything up to this offset."""
+        """The records are appended: apply them. They are committed or lost with everything up to this offset."""
 
     def ended(self, code: Code) -> None:
-        """Answer: it is committed (NONE), or was refused, or nobody here will learn what became of it."""
+        """Answer with this code: NONE when committed, otherwise refused, timed out, or no longer led here."""
 
 
 class Writer:
@@ -71,7 +71,7 @@ class Writer:
         self._gathered: list[Gathered] = []
 
     def append(self, records: Sequence[Record]) -> int:
-        """All or none, now; the log's last offset after it. KafkaError (in a coordinator's code): none."""
+        """Append all or none, now; returns the log's last offset. KafkaError, in a coordinator's code, when refused."""
         self.flush()
         body = bytearray()
         for delta, (key, value) in enumerate(records):
@@ -79,7 +79,7 @@ class Writer:
         return self._append(body, len(records))
 
     def gather(self, records: Sequence[Record], write: Gathered) -> None:
-        """Append before the next turn of the loop, with all others that come in this one. `records` is not empty."""
+        """Append before the next turn of the loop, with all other records of this turn. `records` is not empty."""
         if not self._gathered:
             asyncio.get_running_loop().call_soon(self.flush)
         elif len(self._body) > GATHERED_BYTES_MAX:
@@ -107,7 +107,7 @@ class Writer:
         self._when_committed(last_offset, lambda code: _end_all(gathered, code))
 
     def append_in_transaction(self, records: Sequence[Record], session: tuple[int, int], ticket: Ticket | None) -> int:
-        """The same for a producer's id and epoch; `ticket` is needed for the first of its transaction."""
+        """The same for a producer's id and epoch; the first append of its transaction needs `ticket`."""
         self.flush()
         body = bytearray()
         for delta, (key, value) in enumerate(records):

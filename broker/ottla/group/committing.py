@@ -1,4 +1,4 @@
-"""Offsets on their way into the log: whether a member may commit, and what follows when the records are appended."""
+"""Commits offsets: checks whether the member may commit, appends the records, answers when they are committed."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -17,9 +17,9 @@ Entries: TypeAlias = Sequence[tuple[str, int, CommittedOffset]]
 
 
 class Commit:
-    """One OffsetCommit: in force when it is appended, with others of its turn of the loop; answered when committed.
+    """One OffsetCommit. Appended together with others of its turn of the loop, then applied; answered when committed.
 
-    `then` is called with the code that the partitions of `entries` get.
+    `then` is called with the code for the partitions of `entries`.
     """
 
     __slots__ = ("_entries", "_group_id", "_shard", "_then")
@@ -34,14 +34,14 @@ class Commit:
         shard = self._shard
         shard.replayed_offset = last_offset
         for topic, partition, committed in self._entries:
-            shard.keep_offset(self._group_id, topic, partition, committed)
+            shard.record_offset(self._group_id, topic, partition, committed)
 
     def ended(self, code: Code) -> None:
         self._then(code)
 
 
 def check_commit(shard: Shard, request: CommitRequest, version: int) -> None:
-    """Whether this member may commit; a group that does not exist is made by a commit without members (KafkaError)."""
+    """KafkaError unless this member may commit. A commit without a member may create the group."""
     group = shard.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch
     if group is not None:
@@ -58,7 +58,7 @@ def check_commit(shard: Shard, request: CommitRequest, version: int) -> None:
 
 
 class TransactionalCommit(NamedTuple):
-    """A TxnOffsetCommit. A producer from before KIP-447 does not say on behalf of which member it commits."""
+    """A TxnOffsetCommit. Producers from before KIP-447 do not name the member for which they commit."""
 
     group_id: str
     member_id: str
@@ -70,7 +70,7 @@ class TransactionalCommit(NamedTuple):
 
 
 async def commit_in_transaction(shard: Shard, commit: TransactionalCommit, version: int, ticket: Ticket | None) -> None:
-    """`ticket`: the transaction's coordinator has vouched for it meanwhile, so this broker may lead no longer."""
+    """`ticket`: the transaction was verified meanwhile, so this broker may have stopped leading."""
     if not shard.leads:
         raise KafkaError(Code.not_coordinator)
     _check_transactional(shard, commit, version)

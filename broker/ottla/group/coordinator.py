@@ -23,7 +23,7 @@ from ottla.group.loading import GroupLoading
 from ottla.group.member_memory import MemberMemory
 from ottla.group.offsets.committed import Found
 from ottla.group.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
-from ottla.group.persisting import StateKeeper
+from ottla.group.persisting import StateReconciler
 from ottla.group.resolving import RegexResolver
 from ottla.group.settings import ConsumerSettings, ShareGroupSettings
 from ottla.group.shard import Shard
@@ -46,10 +46,10 @@ Answer = TypeVar("Answer")
 
 
 class GroupCoordinator(Coordinator[Shard]):
-    """A group without a name may keep offsets, as it always could; only members need a name.
+    """Every request has a method here, which returns the answer or raises KafkaError.
 
-    Every request has a method here, which answers or raises KafkaError. The futures that wait for answers are made here
-    and filled by the runner; the groups below know only an opaque `to`.
+    The futures of waiting requests are created here and completed by the runner; groups see only an opaque `to`. A
+    group with an empty id may keep offsets, as in Kafka; only members need an id.
     """
 
     def __init__(self, around: Surroundings, *, persister: Persister) -> None:
@@ -62,9 +62,9 @@ class GroupCoordinator(Coordinator[Shard]):
             groups=lambda: (group for shard in self._ready() for group in shard.groups.values()),
             clock=around.system.clock,
         )
-        self.states = StateKeeper(persister, image=lambda: self._feed.image, keep=self._keep)
+        self.states = StateReconciler(persister, image=lambda: self._feed.image, keep=self._keep)
         self._computing = Computing(around.system.threads, around.system.clock)
-        self._removing = asyncio.Lock()  # one slice per turn of the loop, whatever is removed and why
+        self._removing = asyncio.Lock()  # all removals together write one slice per turn of the loop
 
     # who keeps what
 
@@ -79,7 +79,7 @@ class GroupCoordinator(Coordinator[Shard]):
         return self._shard_of(group_id)
 
     def shard_for_members(self, group_id: str) -> Shard:
-        """As `shard_of`, for requests of members."""
+        """As `shard_of`, for requests of members: the group id must not be empty."""
         if not group_id:
             raise KafkaError(Code.invalid_group_id, "members need a group.id")
         if is_too_long(group_id):
@@ -87,7 +87,7 @@ class GroupCoordinator(Coordinator[Shard]):
         return self._shard_of(group_id)
 
     async def partition_for(self, group_id: str) -> tuple[str, int]:
-        """The partition of the offsets topic that keeps this group, on whichever broker."""
+        """The partition of the offsets topic that keeps this group, on any broker."""
         await self.leader_of(group_id)
         topic = self._feed.image.topics.get(OFFSETS_TOPIC)
         if topic is None:
@@ -97,7 +97,7 @@ class GroupCoordinator(Coordinator[Shard]):
     # members of classic groups
 
     async def join(self, group_id: str, request: Join) -> Joined:
-        """Answered when the group has come together."""
+        """Answered when the rebalance is complete."""
         shard = self.shard_for_members(group_id)
         setting = self._settings.broker
         shortest, longest = setting("group.min.session.timeout.ms"), setting("group.max.session.timeout.ms")
@@ -127,10 +127,10 @@ class GroupCoordinator(Coordinator[Shard]):
         shard.leave(group_id, members, answer)
         return await answer
 
-    # members that live by heartbeats
+    # members of consumer and share groups
 
     async def consumer_heartbeat(self, request: Heartbeat) -> HeartbeatAnswer:
-        """KIP-848. Answered when what it changed is committed, and everything else that the answer depends on."""
+        """KIP-848. Answered when its changes, and everything else that the answer depends on, are committed."""
         group_id = request.group_id
         shard = self.shard_of(group_id)
         check_heartbeat(request, shard.consumer_rules.terms(group_id))
@@ -153,7 +153,7 @@ class GroupCoordinator(Coordinator[Shard]):
         return answered
 
     async def share_heartbeat(self, request: ShareHeartbeat) -> ShareHeartbeatAnswer:
-        """KIP-932. As consumer groups; then the states of partitions that members lack are begun."""
+        """KIP-932. As for consumer groups; then missing states of share-partitions are initialized."""
         check_share_heartbeat(request)
         shard = self.shard_of(request.group_id)
         if request.topics is not None:
@@ -175,16 +175,16 @@ class GroupCoordinator(Coordinator[Shard]):
         records: Sequence[Record],
         then: Callable[[Code], None],
     ) -> None:
-        """`entries` and `records` are the same. `then` is called with the code that their partitions get.
+        """`records` are the encoded `entries`. `then` is called with the code for their partitions.
 
-        A plain call instead of a future: every OffsetCommit comes here.
+        A callback instead of a future, because every OffsetCommit comes here.
         """
         shard = self.shard_of(request.group_id)
         check_commit(shard, request, version)
         shard.gather(records, Commit(shard, request.group_id, entries, then))
 
     async def delete_group(self, group_id: str) -> None:
-        """With its offsets, or with the states of what it shares."""
+        """Delete the group with its offsets, or with the states of its share-partitions."""
         shard = self.shard_of(group_id)
         group = shard.groups.get(group_id)
         if group is None:
@@ -229,10 +229,11 @@ class GroupCoordinator(Coordinator[Shard]):
     # transactions
 
     def marked(self, partition: Partition, marker: Marker, offset: int) -> None:
-        """A marker stands in the log of a partition: offsets that a transaction brought are decided by it."""
+        """A marker is in the log of an offsets partition: it commits or aborts the pending offsets of its
+        transaction."""
         shard = self._shards.get(partition.index) if partition.topic == OFFSETS_TOPIC else None
         if shard is not None and shard.partition is partition:
-            shard.decided(marker.producer_id, commit=marker.commit, offset=offset)
+            shard.transaction_ended(marker.producer_id, commit=marker.commit, offset=offset)
 
     # upkeep
 
@@ -255,13 +256,13 @@ class GroupCoordinator(Coordinator[Shard]):
                 try:
                     await shard.delete_unchanged(offsets)
                 except KafkaError as error:
-                    log.warning("%s: offsets of deleted topics stay: %s", shard, error)
+                    log.warning("%s: offsets of deleted topics could not be removed: %s", shard, error)
 
     def _upkeep(self) -> Iterable[Coroutine[None, None, None]]:
         yield self._expire_every("offsets.retention.check.interval.ms", self._expire, "offsets")
 
     async def _expire(self, shard: Shard) -> int:
-        """Share groups are reconciled as well: what was left half done before this broker led is done then."""
+        """Also reconciles share groups: this finishes steps that an earlier coordinator left unfinished."""
         for group in shard.share_groups:
             self.states.reconcile(shard, group)
         retention_ms = self._settings.broker("offsets.retention.minutes") * 60_000
@@ -270,7 +271,7 @@ class GroupCoordinator(Coordinator[Shard]):
 
 
 def _accepted(answer: Answer | Code) -> Answer:
-    """KafkaError: the group refuses by a code."""
+    """Raises KafkaError if the group answered with a code."""
     if isinstance(answer, Code):
         raise KafkaError(answer)
     return answer

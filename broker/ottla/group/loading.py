@@ -1,4 +1,4 @@
-"""Reading the groups and offsets of a shard from its log."""
+"""Loads the groups and offsets of a shard from its log."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ __all__ = ["GroupLoading"]
 
 
 class GroupLoading(Loading):
-    """Offsets inside a transaction wait for its marker."""
+    """Offsets of a transaction are pending until its marker."""
 
     def __init__(self, shard: Shard, *, read_bytes_max: int) -> None:
         super().__init__(shard, read_bytes_max=read_bytes_max)
@@ -20,7 +20,7 @@ class GroupLoading(Loading):
     def replay_batch(self, batch: Batch) -> None:
         if batch.is_control:
             if (marker := end_marker(batch)) is not None:
-                self._groups.replay_decided(batch.producer_id, commit=marker.commit, offset=batch.base_offset)
+                self._groups.replay_marker(batch.producer_id, commit=marker.commit, offset=batch.base_offset)
         elif batch.is_transactional:
             self.replay_records(batch, partial(self._groups.replay_in_transaction, batch.producer_id))
         else:

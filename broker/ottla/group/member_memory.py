@@ -1,6 +1,6 @@
-"""What members keep at this broker: subscriptions, or protocols with metadata and assignments. Bounded.
+"""Bounds the memory that members use at this broker: subscriptions, protocols with metadata, assignments.
 
-A member's bytes stay as long as its session, whether or not its connection does.
+A member's bytes are kept as long as its session lasts, with or without a connection.
 """
 
 import logging
@@ -17,13 +17,13 @@ __all__ = ["MemberMemory"]
 
 log = logging.getLogger("ottla.group")
 
-COUNT_SECONDS_MIN = 1.0  # from one count of all members to the next
+COUNT_SECONDS_MIN = 1.0  # between two counts of all members
 
 
 class MemberMemory:
-    """Invariant: members keep at most `used_bytes`, which every request adds to.
+    """Invariant: members use at most `used_bytes`. Every request adds to it.
 
-    They are counted again when that sum reaches the limit: most requests take the place of earlier ones.
+    When it reaches the limit, all members are counted again: most requests replace earlier ones.
     """
 
     def __init__(self, limit_bytes: int, *, groups: Callable[[], Iterable[Group]], clock: Clock) -> None:
@@ -35,22 +35,22 @@ class MemberMemory:
         self.used_bytes = 0
 
     def take(self, size: int) -> None:
-        """Before a request of so many bytes is given to its group. COORDINATOR_NOT_AVAILABLE when it does not fit."""
+        """Reserve bytes before a request goes to its group. KafkaError: COORDINATOR_NOT_AVAILABLE at the limit."""
         if self.used_bytes + size > self._limit_bytes:
             self._count()
         if self.used_bytes + size > self._limit_bytes:
             log.warning(
-                "a member that brings %d bytes is refused: %d are kept (ottla.group.members.bytes.max=%d)",
+                "a member's request of %d bytes is refused: members use %d bytes (ottla.group.members.bytes.max=%d)",
                 size,
                 self.used_bytes,
                 self._limit_bytes,
             )
-            raise KafkaError(Code.coordinator_not_available, "members keep too many bytes at this broker")
+            raise KafkaError(Code.coordinator_not_available, "the members of this broker's groups use too much memory")
         self.used_bytes += size
 
     @contextmanager
     def waiting(self, size: int) -> Iterator[None]:
-        """A request of so many bytes, taken before, has not reached its group yet."""
+        """Count a request that was taken and has not reached its group yet."""
         self._waiting_bytes += size
         try:
             yield

@@ -1,4 +1,4 @@
-"""The offsets topic: made when the first group asks for its coordinator."""
+"""The offsets topic. It is created when the first group looks for its coordinator."""
 
 from ottla.coordination.internal_topic import InternalTopic
 

@@ -1,7 +1,7 @@
-"""Matching topics by regular expressions away from the loop: a piece at a time, and one expression after the other.
+"""Matches topics with regular expressions in a thread, piece by piece.
 
-RE2 releases the interpreter's lock while it matches. A piece takes some 10 ms of a thread; turns are taken in the order
-of asking, so that an expression that is slow on purpose does not keep others waiting for its end.
+RE2 releases the interpreter's lock while it matches. A piece takes about 10 ms; waiting expressions take turns in
+arrival order, so an expression that is slow on purpose does not block the others.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ __all__ = ["RegexResolver"]
 
 
 class RegexResolver:
-    """`cpu` counts the seconds that the thread which asks has used: pauses of the process are nobody's fault."""
+    """`cpu` returns the CPU seconds of the calling thread, so that pauses of the process do not count."""
 
     def __init__(
         self, threads: Threads, image: Callable[[], Image], *, cpu: Callable[[], float] = time.thread_time
@@ -28,12 +28,12 @@ class RegexResolver:
         self.expressions = TopicExpressions()
 
     async def resolve(self, texts: Iterable[str]) -> None:
-        """Until all topics that there are now are matched; `expressions.check` says what is wrong with one."""
+        """Match all current topics; afterwards `expressions.check` raises for an invalid expression."""
         self.expressions.follow(self._image().topics)
         await self._work_off(self.expressions, texts)
 
     async def select(self, text: str, names: Iterable[str]) -> frozenset[str]:
-        """Those of any names that match. KafkaError: INVALID_REGULAR_EXPRESSION."""
+        """Those of these names that match. KafkaError: INVALID_REGULAR_EXPRESSION."""
         once, given = TopicExpressions(), dict.fromkeys(names)
         once.follow(given)
         await self._work_off(once, [text])
@@ -44,6 +44,6 @@ class RegexResolver:
         for text in texts:
             while expressions.work(text) is not None:
                 async with self._turn:
-                    work = expressions.work(text)  # somebody else may have done it meanwhile
+                    work = expressions.work(text)  # another request may have done it meanwhile
                     if work is not None:
                         expressions.accept(await self._threads.run(work.done, self._cpu))

@@ -1,4 +1,4 @@
-"""The rules of consumer and share groups, from this broker's settings and the group's own, as they are now."""
+"""The current rules of consumer and share groups, from the settings of this broker and of the group."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ class ConsumerSettings:
         )
 
     def terms(self, group_id: str) -> Terms:
-        """A group's own settings hold within the limits of the broker's."""
+        """A group's own settings apply within the limits of the broker's."""
         own, broker = self._feed.image.config(ResourceType.GROUP, group_id), self._settings.broker
         return Terms(
             session_timeout_ms=group_setting("consumer.session.timeout.ms", own, broker),
@@ -48,7 +48,7 @@ class ConsumerSettings:
 
 
 def assignor_names(listed: Sequence[str]) -> tuple[str, ...]:
-    """Kafka's setting also takes the names of its own Java classes; other classes cannot be had here."""
+    """Kafka's setting also accepts the names of its own Java classes; other classes do not exist here."""
     short = [short_name(name) for name in listed]
     return tuple(name for name in short if name in ASSIGNORS) or tuple(ASSIGNORS)
 
@@ -72,5 +72,5 @@ class ShareGroupSettings:
 
 
 def short_name(assignor: str) -> str:
-    """Of Kafka's own Java classes too."""
+    """Accepts names and Kafka's own Java classes."""
     return assignor.rpartition(".")[2].removesuffix("Assignor").lower()

@@ -1,4 +1,4 @@
-"""The groups and offsets of one partition of the offsets topic, for as long as this broker leads it in one epoch."""
+"""The groups and offsets of one partition of the offsets topic, while this broker leads it in one epoch."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ __all__ = ["Shard"]
 
 log = logging.getLogger("ottla.group")
 
-GROUPS_PER_TURN_MAX = 200  # that expiry examines
+GROUPS_PER_TURN_MAX = 200  # examined by expiry
 UNJOINED_GROUPS_MAX = 500
 
 
@@ -67,17 +67,17 @@ class Shard(CoordinatorShard):
         self._computing = computing
         self._computations: set[asyncio.Task[None]] = set()
         self._decided_meanwhile: list[tuple[int, bool, int]] = []
-        self._founded: dict[str, None] = {}  # groups that may not have had a member yet, the oldest first
-        self._logged: dict[str, str] = {}  # group id → the state in the last log line about it
+        self._unjoined: dict[str, None] = {}  # groups that may never have had a member, the oldest first
+        self._logged: dict[str, str] = {}  # group id → the state that was logged last
 
     @property
     def count(self) -> int:
         return len(self.groups)
 
-    # requests of members. `to` is answered by a Reply, unless KafkaError refuses at once
+    # requests of members. `to` is answered by a Reply, unless the call raises KafkaError
 
     def join(self, group_id: str, request: Join, to: Any) -> None:
-        """A new member may found a group; one that was here before expects its own to exist."""
+        """A new member may create the group; for a member with an id it must exist."""
         group = self.groups.get(group_id)
         if group is None:
             if request.member_id:
@@ -96,7 +96,7 @@ class Shard(CoordinatorShard):
         self._perform(group, group.leave(members, to, self.clock.monotonic()))
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Answered at once: by KafkaError, otherwise with NONE."""
+        """Raises KafkaError, or the answer is NONE."""
         group = self.groups.get(group_id)
         if group is None:
             raise KafkaError(Code.unknown_member_id)
@@ -116,7 +116,7 @@ class Shard(CoordinatorShard):
         return group
 
     def require_group(self, group_id: str) -> Group:
-        """The group that a member asks for. KafkaError: UNKNOWN_MEMBER_ID."""
+        """The group of a member's request. KafkaError: UNKNOWN_MEMBER_ID."""
         group = self.groups.get(group_id)
         if group is None:
             raise KafkaError(Code.unknown_member_id)
@@ -126,7 +126,7 @@ class Shard(CoordinatorShard):
         self._runner.perform(group.group_id, effects)
 
     def on_perform(self, key: str) -> None:
-        """A group whose state has changed since is logged."""
+        """Log the group if its state has changed."""
         group = self.groups.get(key)
         if group is None:
             return
@@ -142,7 +142,7 @@ class Shard(CoordinatorShard):
             self._drop_unjoined(key)
 
     def on_compute(self, key: str, compute: Compute) -> None:
-        """Nothing follows for a group in whose place another one is then."""
+        """The result is dropped if another group has replaced this one."""
         group = self.groups.get(key)
         if group is None:
             return
@@ -165,7 +165,7 @@ class Shard(CoordinatorShard):
     # writing
 
     def apply(self, records: Sequence[Record]) -> int:
-        """Append all or none (KafkaError), and put them in force here as loading would; the offset to wait for."""
+        """Append all or none (KafkaError) and replay them as loading would. Returns the offset to wait for."""
         last_offset = self._runner.append(records)
         self.replayed_offset = last_offset
         for key, value in records:
@@ -173,34 +173,35 @@ class Shard(CoordinatorShard):
         return last_offset
 
     def gather(self, records: Sequence[Record], write: Gathered) -> None:
-        """Append these together with those of other requests in this turn of the loop."""
+        """Append these together with the records of other requests in this turn of the loop."""
         self._runner.gather(records, write)
 
     # groups without members yet
 
     def _limit_unjoined(self, group_id: str) -> None:
-        """Anyone can found groups by asking for ids and never coming back: beyond the limit the oldest of those go."""
-        self._founded[group_id] = None
-        if len(self._founded) > UNJOINED_GROUPS_MAX:
-            oldest = next(iter(self._founded))
-            del self._founded[oldest]
+        """A client can create groups by requesting ids and never joining: beyond the limit the oldest such are
+        removed."""
+        self._unjoined[group_id] = None
+        if len(self._unjoined) > UNJOINED_GROUPS_MAX:
+            oldest = next(iter(self._unjoined))
+            del self._unjoined[oldest]
             if self._is_unjoined(oldest):
-                self.forget_group(oldest, ClassicGroup.type)
+                self.remove_group(oldest, ClassicGroup.type)
 
     def _drop_unjoined(self, group_id: str) -> None:
-        """A group without members is forgotten with the last id that was given out and not used. No record says so."""
+        """Remove a group that never had a member when its last pending id expires. The log has no record of it."""
         group = self.groups.get(group_id)
         if not isinstance(group, ClassicGroup) or not group.is_unjoined:
-            self._founded.pop(group_id, None)
-        elif not group.awaits_members and self._is_unjoined(group_id):
-            self._founded.pop(group_id, None)
-            self.forget_group(group_id, ClassicGroup.type)
+            self._unjoined.pop(group_id, None)
+        elif not group.has_pending_members and self._is_unjoined(group_id):
+            self._unjoined.pop(group_id, None)
+            self.remove_group(group_id, ClassicGroup.type)
 
     def _is_unjoined(self, group_id: str) -> bool:
         group = self.groups.get(group_id)
         return isinstance(group, ClassicGroup) and group.is_unjoined and not self.offsets.has(group_id)
 
-    # state, as records say
+    # state, as replayed from records
 
     def replay(self, key: memoryview, value: memoryview | None) -> None:
         record_types.replay(self, key, value)
@@ -219,63 +220,63 @@ class Shard(CoordinatorShard):
         return [group for group in self.groups.values() if isinstance(group, ShareGroup)]
 
     def put_group(self, group: Group) -> None:
-        """A group comes in, in the place of one with the same id."""
+        """Add a group, replacing one with the same id."""
         self.groups[group.group_id] = group
 
     def adopt(self, group: Group, effects: Effects) -> None:
-        """The same, and its effects are performed."""
+        """Add a group, replacing one with the same id, and perform its effects."""
         self.put_group(group)
         self._perform(group, effects)
 
-    def forget_group(self, group_id: str, kind: str) -> None:
+    def remove_group(self, group_id: str, kind: str) -> None:
         group = self.groups.get(group_id)
         if group is not None and group.type == kind:
             del self.groups[group_id]
             self._logged.pop(group_id, None)
             self._runner.forget(group_id)
 
-    def keep_offset(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        """A group that commits without having members is a simple one."""
+    def record_offset(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
+        """A group that commits without members is a simple group."""
         if group_id not in self.groups:
             self.groups[group_id] = self.new_classic_group(group_id)
-        self.offsets.keep(group_id, topic, partition, committed, position=self.replayed_offset)
+        self.offsets.record(group_id, topic, partition, committed, position=self.replayed_offset)
 
-    def forget_offset(self, group_id: str, topic: str, partition: int) -> None:
-        self.offsets.forget(group_id, topic, partition, position=self.replayed_offset)
+    def remove_offset(self, group_id: str, topic: str, partition: int) -> None:
+        self.offsets.remove(group_id, topic, partition, position=self.replayed_offset)
 
     # offsets inside transactions
 
-    def keep_pending(self, producer_id: int, group_id: str, entries: Sequence[Pending], *, position: int) -> None:
+    def record_pending(self, producer_id: int, group_id: str, entries: Sequence[Pending], *, position: int) -> None:
         if group_id not in self.groups:
             self.groups[group_id] = self.new_classic_group(group_id)
-        self.offsets.keep_pending(producer_id, group_id, entries, position=position)
+        self.offsets.record_pending(producer_id, group_id, entries, position=position)
 
     def replay_in_transaction(self, producer_id: int, key: memoryview, value: memoryview | None) -> None:
         group_id, topic, partition = read_offset_key(key)
         if value is not None:
             entry = (topic, partition, read_offset_value(value))
-            self.keep_pending(producer_id, group_id, [entry], position=self.replayed_offset)
+            self.record_pending(producer_id, group_id, [entry], position=self.replayed_offset)
 
     def commit_in_transaction(
         self, group_id: str, session: tuple[int, int], entries: Sequence[Pending], ticket: Ticket | None
     ) -> int:
-        """Append offsets for a producer (id, epoch) whose transaction has yet to end; the offset to wait for."""
+        """Append pending offsets of a producer (id, epoch). Returns the offset to wait for."""
         records = [(offset_key(group_id, topic, at), offset_value(one)) for topic, at, one in entries]
         last_offset = self._runner.append_in_transaction(records, session, ticket)
-        self.keep_pending(session[0], group_id, entries, position=last_offset)
+        self.record_pending(session[0], group_id, entries, position=last_offset)
         return last_offset
 
-    def decided(self, producer_id: int, *, commit: bool, offset: int) -> None:
-        """The end of a producer's transaction, which stands in the log at this offset.
+    def transaction_ended(self, producer_id: int, *, commit: bool, offset: int) -> None:
+        """A marker at this offset of the log ends the producer's transaction.
 
-        While the log is being read it may stand behind the end up to which that is done: then its turn comes later.
+        While the shard loads, the marker may be beyond the end of the load: then it is applied after it.
         """
         if self.loading:
             self._decided_meanwhile.append((producer_id, commit, offset))
         else:
-            self.replay_decided(producer_id, commit=commit, offset=offset)
+            self.replay_marker(producer_id, commit=commit, offset=offset)
 
-    def replay_decided(self, producer_id: int, *, commit: bool, offset: int) -> None:
+    def replay_marker(self, producer_id: int, *, commit: bool, offset: int) -> None:
         if not commit:
             self.offsets.abort(producer_id)
             return
@@ -286,16 +287,16 @@ class Shard(CoordinatorShard):
     # removing
 
     def delete_group(self, group: Group) -> int:
-        """An empty group and its offsets go; the offset to wait for."""
+        """Delete an empty group and its offsets. Returns the offset to wait for."""
         self._runner.flush()
         self.delete_offsets(group.group_id, [(topic, at) for topic, at, _ in self.offsets.get(group.group_id) or ()])
         last_offset = self.apply(group.tombstones())
-        self.forget_group(group.group_id, group.type)
+        self.remove_group(group.group_id, group.type)
         self._runner.when_committed(last_offset, lambda code: self._drop_if_empty(group.group_id))
         return last_offset
 
     def _drop_if_empty(self, group_id: str) -> None:
-        """Until the end of a group's offsets is committed, readers must wait for it."""
+        """Kept until the deletion of a group's offsets is committed: reads wait for that."""
         if group_id not in self.groups:
             self.offsets.drop_if_empty(group_id)
 
@@ -305,14 +306,15 @@ class Shard(CoordinatorShard):
             last_offset = self.apply(tombstones(group_id, gone[begin : begin + TOMBSTONES_PER_BATCH_MAX]))
         return last_offset
 
-    # removing much, in slices: between two of them requests are served and the shard may be unloaded
+    # removing many, in slices: between two slices requests are served and the shard may be unloaded
 
     async def expire(self, *, now_ms: int, retention_ms: int) -> int:
-        """Offsets whose time is over go, and empty groups that have none; how many offsets. KafkaError: some stay."""
+        """Remove expired offsets, and empty groups without offsets. Returns the number of offsets. KafkaError:
+        incomplete."""
         count, left = 0, list(self.groups)
         while left and self.leads:
-            # Whatever is found in this turn is also written in it: a member that comes in the next one, or its
-            # commit, keeps what is not written by then. A commit that is on its way counts.
+            # What is found in a turn is written in the same turn: a member that joins or commits in the next one keeps
+            # everything that is not written by then. Gathered commits are flushed first.
             self._runner.flush()
             removal = Removal()
             for _ in range(min(GROUPS_PER_TURN_MAX, len(left))):
@@ -325,7 +327,7 @@ class Shard(CoordinatorShard):
         return count
 
     def _find_expired(self, group_id: str, removal: Removal, *, now_ms: int, retention_ms: int) -> bool:
-        """Whether that is all there is of this group."""
+        """Whether all of the group was examined."""
         group, offsets = self.groups.get(group_id), self.offsets.get(group_id)
         if group is None:
             return True
@@ -341,7 +343,7 @@ class Shard(CoordinatorShard):
         return True
 
     async def delete_unchanged(self, found: Sequence[Found]) -> None:
-        """As `offsets.of_topics` found them, but not those committed since: a new topic may have the old name."""
+        """Remove these, except those committed since they were found: a new topic may have the old name."""
         left = deque(found)
         while left and self.leads:
             self._runner.flush()
@@ -359,7 +361,7 @@ class Shard(CoordinatorShard):
             return
         last_offset = self.apply(removal.records)
         for group in removal.groups:
-            self.forget_group(group.group_id, group.type)
+            self.remove_group(group.group_id, group.type)
         self._runner.when_committed(last_offset, lambda code: self._drop_empty(removal.groups))
 
     def _drop_empty(self, removed: Sequence[Group]) -> None:
@@ -371,7 +373,7 @@ class Shard(CoordinatorShard):
     def loaded(self) -> None:
         self.loading = False
         for producer_id, commit, offset in self._decided_meanwhile:
-            self.replay_decided(producer_id, commit=commit, offset=offset)
+            self.replay_marker(producer_id, commit=commit, offset=offset)
         self._decided_meanwhile.clear()
         now = self.clock.monotonic()
         for group in list(self.groups.values()):
@@ -379,7 +381,7 @@ class Shard(CoordinatorShard):
                 self._perform(group, group.loaded(now))
 
     def unload(self) -> None:
-        """Another broker leads: whoever waits here is sent there."""
+        """Another broker leads: waiting requests are answered with NOT_COORDINATOR."""
         if self.ended:
             return
         self._runner.flush()

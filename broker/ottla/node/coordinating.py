@@ -9,7 +9,7 @@ from ottla.share.host import ShareHost
 from ottla.share.persister import CoordinatedPersister
 from ottla.txn.coordinator import TransactionCoordinator
 from ottla.txn.exchange import Exchange
-from ottla.txn.marking import MarkerWriter
+from ottla.txn.marker_writer import MarkerWriter
 from ottla.txn.verifying import Verifier
 
 __all__ = ["Coordinators"]

@@ -43,6 +43,7 @@ class FleetPart:
         self._system = system
         self.host, port = place(config)
         security = rpc_security(config)
+        self.credentials = security.credentials
         require_cluster(security, cluster_id)
         self.server = RpcServer(bind_address(self.host), port, security=security, cluster_id=cluster_id)
         self.port = self.server.port

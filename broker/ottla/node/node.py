@@ -119,6 +119,9 @@ class Node:
         if self._data is not None and self._quorum is not None and not self._phase:
             feed = self._quorum.feed
             told |= metering.of_broker(self._data.broker, node_id=self.config.node_id, image=lambda: feed.image)
+        if self._fleet is not None and not self._phase:
+            peers = self._data.peers if self._data is not None else None
+            told = metering.together(told, metering.of_grpc(self._fleet, peers))
         return told
 
     # starting

@@ -10,7 +10,7 @@ from ottla.api.fetch_plan import FetchPlans
 from ottla.api.fetch_sessions import FetchSessions
 from ottla.api.lookups import Lookups
 from ottla.api.producer_ids import ProducerIds
-from ottla.api.share_results import SharePlacement
+from ottla.api.share_results import LeaderHints
 from ottla.config import BrokerConfig
 from ottla.coordination.coordinator import Surroundings
 from ottla.group.coordinator import GroupCoordinator
@@ -20,11 +20,12 @@ from ottla.node.coordinating import Coordinators
 from ottla.ports import Clock
 from ottla.replica.host import ReplicaHost
 from ottla.replica.settings import LiveSettings
+from ottla.security.core.tokens import TokenMacs
 from ottla.share.coordinator import ShareCoordinator
 from ottla.share.host import ShareHost
 from ottla.system import Threads
 from ottla.txn.coordinator import TransactionCoordinator
-from ottla.txn.marking import MarkerWriter
+from ottla.txn.marker_writer import MarkerWriter
 from ottla.txn.verifying import Verifier
 
 __all__ = ["Parts", "parts_of"]
@@ -54,7 +55,8 @@ class Parts:
     markers: MarkerWriter
     shares: ShareHost
     share_states: ShareCoordinator
-    placement: SharePlacement
+    leader_hints: LeaderHints
+    tokens: TokenMacs
 
     def by_name(self) -> Mapping[str, object]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
@@ -87,5 +89,6 @@ def parts_of(around: Surroundings, coordinators: Coordinators, quorum: Controlle
         markers=coordinators.markers,
         shares=coordinators.shares,
         share_states=coordinators.share_states,
-        placement=SharePlacement(around.replicas, around.feed),
+        leader_hints=LeaderHints(around.replicas, around.feed),
+        tokens=TokenMacs(config["delegation.token.secret.key"], lambda: around.feed.image.delegation_tokens),
     )

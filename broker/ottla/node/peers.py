@@ -31,6 +31,7 @@ class PeersPart:
     def __init__(self, config: BrokerConfig) -> None:
         self.host, _ = place(config)
         security = rpc_security(config)
+        self.credentials = security.credentials
         self.server = RpcServer(bind_address(self.host), config[SETTING], setting=SETTING, security=security)
         self.port = self.server.port
         self.channels = Channels(security.for_channels)

@@ -1,7 +1,7 @@
 """Runs one member of the quorum: core + store + transport on an asyncio loop, real or virtual.
 
-One task does: take what is ready, persist it in a thread, send, apply, repeat. Proposals that arrive while the disk is
-busy go into the next round together: that is the group commit.
+One task repeats: take what is ready, persist it in a thread, send, apply. Proposals that arrive while the disk is busy
+go into the next round together (group commit).
 """
 
 import asyncio
@@ -13,10 +13,10 @@ from typing import Protocol
 import msgspec
 
 from ottla.errors import Refusal
+from ottla.raft.core.elections import Role
 from ottla.raft.core.messages import Append, Entry, InstallSnapshot, Message, Snapshot, Voters
 from ottla.raft.core.quorum_state import QuorumState, ReplicaState, describe
 from ottla.raft.core.raft import NotLeader, Raft, RaftConfig, Ready
-from ottla.raft.core.roles import Role
 from ottla.raft.store import RaftStore
 from ottla.system import System
 
@@ -29,23 +29,23 @@ REFUSALS_NOTED_MAX = 100  # nodes
 
 class Transport(Protocol):
     def send(self, message: Message) -> None:
-        """Without waiting; may lose, delay and reorder."""
+        """Does not block. Messages may be lost, delayed and reordered."""
 
 
 class StateMachine(Protocol):
-    """What committed entries are applied to. Called on the loop, in order."""
+    """Committed entries are applied to it, on the loop and in order."""
 
     def apply(self, entries: Sequence[Entry]) -> None: ...
     def restore(self, snapshot: Snapshot) -> None: ...
     def capture(self) -> Callable[[], bytes]:
-        """The state as it is now, to be turned into bytes in a thread."""
+        """Capture the current state. The result encodes it, in a thread."""
 
     def leadership(self, *, leads: bool) -> None:
-        """Established leadership began (everything committed before is applied) or ended."""
+        """Established leadership started (everything committed before is applied) or ended."""
 
 
 class SnapshotLimits(msgspec.Struct, frozen=True):
-    """A snapshot is made after this much of the log."""
+    """Take a snapshot after this much of the log."""
 
     bytes_max: int = 8 << 20
     entries_max: int = 50_000
@@ -54,7 +54,7 @@ class SnapshotLimits(msgspec.Struct, frozen=True):
 class Proposal(msgspec.Struct, frozen=True):
     index: int
     term: int
-    # Done when the entry is committed and applied here; NotLeader when leadership was lost first: outcome unknown.
+    # Done when the entry is committed and applied here. NotLeader: leadership was lost first, the outcome is unknown.
     done: "asyncio.Future[None]"
 
 
@@ -72,8 +72,8 @@ class RaftDriver:
         unreadable: Callable[[Sequence[Entry]], str | None] | None = None,
         unreadable_snapshot: Callable[[Snapshot], str | None] | None = None,
     ) -> None:
-        """`unreadable` says of entries why the machine could not apply them, None when it can; `unreadable_snapshot`
-        of a snapshot why it could not be restored."""
+        """`unreadable` returns why the state machine cannot apply entries, or None; `unreadable_snapshot` why it cannot
+        restore a snapshot."""
         self._config = config
         self._store = store
         self._system = system
@@ -93,10 +93,10 @@ class RaftDriver:
         self._encoding: asyncio.Task[None] | None = None
         self._encoded: tuple[int, bytes] | None = None
         self._stopping = False
-        # Ends with an exception when the disk failed: the node must stop then.
+        # Fails when the disk failed: the node must stop then.
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    # -- life
+    # -- start and stop
 
     async def start(self) -> None:
         try:
@@ -123,7 +123,7 @@ class RaftDriver:
             await asyncio.wait([self._encoding])
         await self._system.threads.run(self._store.close)
 
-    # -- what others ask
+    # -- requests
 
     @property
     def raft(self) -> Raft:
@@ -140,7 +140,7 @@ class RaftDriver:
 
     @property
     def leads(self) -> bool:
-        """Established, and everything committed before is applied here."""
+        """Established, and everything committed before its term is applied here."""
         raft = self.raft
         return self._led_in_term == raft.term and raft.role is Role.LEADER and not self.closed.done()
 
@@ -149,7 +149,8 @@ class RaftDriver:
         return self.raft.log.last_index + 1
 
     async def until_leader_known(self) -> None:
-        """Until someone leads; if it is this node, until it is established. Raises what closed the driver."""
+        """Wait until there is a leader; if it is this node, until it is established. Raises the error of a closed
+        driver."""
         async with self._changed:
             await self._changed.wait_for(
                 lambda: self.closed.done() or self.leads or self.leader_id not in (None, self._config.member.id)
@@ -189,9 +190,9 @@ class RaftDriver:
             self._note_refusal(message.source.id, refusal)
 
     def _unreadable_part(self, message: Message) -> str | None:
-        """What is in the log is applied one day: an entry that cannot be would end this node then, and at every start.
-        So would a snapshot, and it takes the log's place. What came before was read then, and a stranger's is not read
-        at all."""
+        """Entries in the log are applied eventually: one that cannot be would stop this node then, and at every start.
+        The same holds for a snapshot, which replaces the log. Entries that are in the log already were checked before,
+        and those of an unknown sender are not decoded at all."""
         if not isinstance(message, Append | InstallSnapshot) or not self.raft.may_lead(message.source, message.term):
             return None
         if isinstance(message, InstallSnapshot):
@@ -205,25 +206,25 @@ class RaftDriver:
         if snapshot.index <= self.raft.log.commit:
             return None  # it changes nothing
         if not snapshot.voters:
-            return f"metadata snapshot {snapshot.index} is one without voters"
+            return f"metadata snapshot {snapshot.index} has no voters"
         return self._unreadable_snapshot(snapshot) if self._unreadable_snapshot is not None else None
 
     def _note_refusal(self, node_id: int, refusal: str) -> None:
-        """It comes again and again: one line whenever the reason changes."""
+        """Messages are repeated: log one line whenever the reason changes."""
         words = refusal.partition(" is ")[0]
         if self._refused.get(node_id) != words and len(self._refused) < REFUSALS_NOTED_MAX:
             self._refused[node_id] = words
             log.error("dropped what node %d sent: %s", node_id, refusal)
 
     def leader_gone(self, node_id: int) -> None:
-        """The process of that node has ended; if it led, an election begins at once."""
+        """That node's process has ended; if it was the leader, an election starts at once."""
         self.raft.leader_gone(node_id, self._now())
         self._wake.set()
 
     def hand_over(self) -> None:
-        """Before a leader stops: let the voter that has everything stand for election. Without one, nothing."""
+        """Before a leader stops: ask a voter with the whole log to stand for election. Does nothing without one."""
         raft = self.raft
-        successor = raft.heir()
+        successor = raft.successor()
         if successor is not None and successor.match == raft.log.last_index:
             raft.hand_over(successor.member.id, self._now())
             self._wake.set()
@@ -235,7 +236,7 @@ class RaftDriver:
             )
 
     def voters_heard(self) -> set[int]:
-        """Voters that a leader has heard of late, itself included."""
+        """Voters that the leader has heard recently, including itself."""
         raft = self.raft
         since = self._now() - raft.config.silence_s
         heard = {peer.member.id for peer in raft.peers.values() if peer.heard_at >= since} | {raft.member.id}
@@ -252,7 +253,7 @@ class RaftDriver:
                 await self._round()
         except Exception as error:
             self.closed.set_exception(error)
-            self.closed.exception()  # read once, so that nobody has to
+            self.closed.exception()  # mark the exception as retrieved
         else:
             self.closed.set_result(None)
         finally:
@@ -262,7 +263,7 @@ class RaftDriver:
     async def _round(self) -> None:
         await self._save_encoded_snapshot()
         if self._now() >= self.raft.deadline():
-            # Here, not only when there is nothing else to do: heartbeats are due under load too.
+            # In every round, not only when idle: heartbeats are due under load too.
             self.raft.tick(self._now())
         ready = self.raft.ready()
         if ready is None:
@@ -300,8 +301,8 @@ class RaftDriver:
     def _note_losses(self) -> None:
         for node, index in self.raft.take_losses().items():
             log.error(
-                "node %d acknowledged metadata entries up to %d and does not have all of them any more: its disk lost "
-                "what was synced. They are sent to it again; check the disk, or give the node an empty one",
+                "node %d acknowledged metadata entries up to %d and no longer has all of them: its disk lost "
+                "synced data. They are sent to it again; check the disk, or give the node an empty one",
                 node,
                 index,
             )
@@ -316,7 +317,7 @@ class RaftDriver:
             else:
                 proposal.done.set_exception(NotLeader(self.leader_id))
         if self.raft.role is not Role.LEADER:
-            # What is committed is answered when it is applied: a leader that removed itself must say so.
+            # Proposals are answered when applied, also by a leader that has removed itself.
             self._fail_waiting(kept=range(self.raft.applied + 1, self.raft.log.commit + 1))
 
     def _fail_waiting(self, kept: range = range(0)) -> None:
@@ -351,7 +352,7 @@ class RaftDriver:
             self._encoding = asyncio.create_task(self._encode(self._machine.capture(), self.raft.applied))
 
     async def _encode(self, encode: Callable[[], bytes], index: int) -> None:
-        """Beside the loop: entries go on being committed meanwhile."""
+        """Encode in a thread; entries are committed meanwhile."""
         self._encoded = index, await self._system.threads.run(encode)
         self._wake.set()
 
@@ -364,7 +365,7 @@ class RaftDriver:
         index, data = self._encoded
         self._encoded = None
         if index <= self.raft.log.snapshot.index:
-            return  # a newer one came from the leader
+            return  # the leader sent a newer one
         snapshot = self.raft.compact(data, index)
         await self._system.threads.run(self._store.save_snapshot, snapshot)
         await self._system.threads.run(self._store.drop_before, self.raft.compacted(snapshot))

@@ -1,11 +1,11 @@
-"""The quorum's promises on disk: `<metadata dir>/__ottla_metadata`.
+"""The quorum's data on disk: `<metadata dir>/__ottla_metadata`.
 
     <first index, 20 digits>.raftlog   entries, framed; a new file every FILE_BYTES_MAX
     quorum-state                       term, vote and seed voters (JSON), replaced atomically
     <index>-<term>.snapshot            the newest one
 
-Every method blocks; `persist` returns after fsync or raises, and then the node must stop: a failed fsync is never
-tried again, since the kernel may have dropped the pages.
+Every method blocks. `persist` returns after fsync or raises; then the node must stop: a failed fsync is never
+retried, because the kernel may have dropped the pages.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class RaftStore:
         self._disk = disk
         self.folder = f"{metadata_dir}/{FOLDER_NAME}"
         self._file_bytes_max = file_bytes_max
-        # First index of every log file, and where each of its entries begins.
+        # First index of every log file, and the position of each of its entries.
         self._files: list[_LogFile] = []
         self._snapshot_index = 0
         self._synced = 0
@@ -54,19 +54,19 @@ class RaftStore:
     # -- start
 
     def load(self, seed: Voters) -> Stored:
-        """Read everything, cut a torn tail. `seed`: the voters of a new quorum; ignored when there is a log.
+        """Read everything and cut a torn tail. `seed`: the voters of a new quorum; ignored if there is a log.
 
-        What a process left that was killed may be in memory only. The node votes and acknowledges by what it finds
-        here, so that is a promise from now on, and is synced.
+        Data of a killed process may be in the page cache only. From now on the node votes and acknowledges by what it
+        found here, so everything is synced.
         """
         self._disk.make_folder(self.folder)
-        self._disk.sync_folder(self.folder.rpartition("/")[0])  # promises in it are lost with its name
+        self._disk.sync_folder(self.folder.rpartition("/")[0])  # otherwise a power loss may remove the folder
         self._disk.sync_folder(self.folder)
         hard_state = self._load_state(seed)
         snapshot = self._load_snapshot(hard_state)
         entries = self._load_entries()
         if not entries or _is_stale(entries, snapshot):
-            # Also when a crash came between installing a leader's snapshot and dropping the log that it replaced.
+            # Also after a crash between installing a leader's snapshot and dropping the log that it replaced.
             self._drop_log()
             entries = []
         self._snapshot_index = snapshot.index
@@ -75,7 +75,7 @@ class RaftStore:
         return self._stored(hard_state, snapshot, entries)
 
     def _stored(self, hard_state: HardState, snapshot: Snapshot, entries: list[Entry]) -> Stored:
-        """The entry before the first one kept is known by its term only if it is in the snapshot's place."""
+        """The term of the entry before the first kept one is known only if that is the snapshot's last entry."""
         if not entries or entries[0].index > snapshot.index:
             return Stored(hard_state, snapshot, snapshot.index, snapshot.term, entries)
         first, rest = entries[0], entries[1:]
@@ -97,7 +97,7 @@ class RaftStore:
             raise Refusal(f"{path} is damaged ({error}); restore it from a backup") from error
         if state.term > TERM_MAX:
             raise Refusal(
-                f"{path} has term {state.term}, which no quorum reaches by elections and from which none can go on; "
+                f"{path} has term {state.term}, which no quorum reaches by elections and after which none is possible; "
                 f"restore it from a backup or, in a quorum of several, remove {self.folder}"
             )
         return state
@@ -126,7 +126,7 @@ class RaftStore:
             scan = frames.scan(file.read(0, file.size()), first_index=first)
             if scan.torn_at is not None:
                 if scan.lost_synced or name != names[-1]:
-                    raise Refusal(f"{path} is damaged at byte {scan.torn_at}, in entries that were safe on disk")
+                    raise Refusal(f"{path} is damaged at byte {scan.torn_at}, in entries that were synced to disk")
                 file.truncate(scan.torn_at)
             if name == names[-1]:
                 file.sync()
@@ -134,10 +134,10 @@ class RaftStore:
             self._files.append(_LogFile(first, path, file, scan.positions))
         return entries
 
-    # -- promises
+    # -- writing
 
     def persist(self, hard_state: HardState | None, snapshot: Snapshot | None, entries: Sequence[Entry]) -> None:
-        """In this order, so that a crash in between leaves a state that the node may well have been in."""
+        """Written in this order, so that a crash in between leaves a valid state."""
         if hard_state is not None:
             self._disk.replace_file(self._path(STATE_NAME), msgspec.json.encode(hard_state))
         if snapshot is not None:
@@ -184,7 +184,7 @@ class RaftStore:
         return log_file
 
     def _cut_from(self, index: int) -> None:
-        """Entries from `index` on were never committed and are replaced."""
+        """Drop entries from `index` on; they were never committed and are replaced."""
         if index > self._synced:
             return
         while self._files and self._files[-1].first_index >= index:
@@ -198,7 +198,7 @@ class RaftStore:
             self._remove(self._files.pop())
 
     def _remove(self, log_file: "_LogFile") -> None:
-        """Synced one by one: a power loss must not bring back a file without those beside it."""
+        """The folder is synced after each removal: a power loss must not bring back a file without its neighbours."""
         log_file.file.close()
         self._disk.remove(log_file.path)
         self._disk.sync_folder(self.folder)
@@ -213,13 +213,13 @@ class RaftStore:
 
 
 class _LogFile:
-    """`positions`: where each entry begins."""
+    """`positions`: the position of each entry."""
 
     def __init__(self, first_index: int, path: str, file: File, positions: list[int]) -> None:
         self.first_index, self.path, self.file, self.positions = first_index, path, file, positions
 
     def append(self, encoded: Sequence[bytes]) -> None:
-        """Durably."""
+        """Append and sync."""
         position = self.file.size()
         for frame in encoded:
             self.positions.append(position)
@@ -231,13 +231,13 @@ class _LogFile:
         kept = index - self.first_index
         if kept < len(self.positions):
             self.file.truncate(self.positions[kept])
-            # Before anything is written there: old frames behind half-written new ones would look like damage.
+            # Truncate before writing: old frames after half-written new ones would look like damage.
             self.file.sync()
             del self.positions[kept:]
 
 
 def _is_stale(entries: Sequence[Entry], snapshot: Snapshot) -> bool:
-    """The log neither holds the snapshot's last entry nor continues after it."""
+    """Whether the log neither has the snapshot's last entry nor continues after it."""
     if entries[0].index > snapshot.index + 1 or entries[-1].index < snapshot.index:
         return True
     at_snapshot = snapshot.index - entries[0].index

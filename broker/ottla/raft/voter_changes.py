@@ -1,4 +1,4 @@
-"""Voters added and removed while the quorum works, by the node that leads it."""
+"""Adds and removes voters while the quorum works. Runs on the node that leads it."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from typing import Protocol
 
 from ottla.errors import Code, KafkaError
 from ottla.ports import Clock
+from ottla.raft.core.membership import addition_waits_for, check_addition, check_removal, steps_to_add, steps_to_remove
 from ottla.raft.core.messages import Member, Voters
 from ottla.raft.core.raft import NotLeader, Raft, VoterChangeRefused
-from ottla.raft.core.voting import addition_waits_for, check_addition, check_removal, steps_to_add, steps_to_remove
 from ottla.raft.driver import RaftDriver
 
 __all__ = ["VoterAdministration", "VoterChanges"]
@@ -17,10 +17,10 @@ POLL_SECONDS = 0.05
 
 
 class VoterAdministration(Protocol):
-    """Whoever changes the voters: this node when it leads the quorum, otherwise the way to the one that does.
+    """Changes the voters: on this node if it leads the quorum, otherwise by a request to the leader.
 
-    Both come back when the change is committed, or raise KafkaError. `seconds` is how long may be waited before the
-    change begins: for a node to follow and catch up, and for another change to be committed.
+    Both return when the change is committed, or raise KafkaError. `seconds` limits the wait before the change starts:
+    for the node to follow and catch up, and for another change to be committed.
     """
 
     async def add_voter(self, asked: Member, *, seconds: float) -> None: ...
@@ -28,7 +28,7 @@ class VoterAdministration(Protocol):
 
 
 class VoterChanges:
-    """KafkaError(NOT_CONTROLLER) where another node leads. `address_of` is None on a node that nobody can follow."""
+    """KafkaError(NOT_CONTROLLER) where another node leads. `address_of` is None on a node without a gRPC port."""
 
     def __init__(self, driver: RaftDriver, *, address_of: Callable[[int], str] | None, clock: Clock) -> None:
         self._driver = driver
@@ -47,7 +47,7 @@ class VoterChanges:
         await self._take(steps_to_remove(self._driver.raft.log.voters, asked.id))
 
     async def _until_nothing(self, waits_for: Callable[[], str | None], seconds: float) -> None:
-        """Between its return and the next await nothing can come in between."""
+        """Wait until `waits_for` returns None. The caller must not await before it acts on that."""
         give_up_at = self._clock.monotonic() + seconds
         while (reason := waits_for()) is not None:
             if self._clock.monotonic() >= give_up_at:
@@ -84,18 +84,18 @@ class VoterChanges:
         try:
             for voters in steps:
                 await self._driver.change_voters(voters)
-        except VoterChangeRefused as refused:  # somebody else's change came between two steps
+        except VoterChangeRefused as refused:  # another change was proposed between two steps
             raise KafkaError(Code.request_timed_out, f"The voters were not changed: {refused}.") from None
         except NotLeader:
             raise self._not_controller() from None
 
     def _not_controller(self) -> KafkaError:
         leader = self._driver.leader_id
-        where = f"node {leader} does" if leader is not None else "nobody is known to"
+        where = f"node {leader} does" if leader is not None else "no leader is known"
         return KafkaError(Code.not_controller, f"This node does not lead the quorum; {where}.")
 
 
 def _unsettled(raft: Raft) -> str | None:
-    """What is in the log and not committed may be lost again: nothing is decided on it."""
+    """A change that is in the log and not committed may be lost, so it must be committed first."""
     is_pending = raft.log.voters_index > raft.log.commit
     return "another change of voters is not committed yet" if is_pending else None

@@ -1,4 +1,4 @@
-"""Who waits for which offset to be committed."""
+"""Waiters for offsets to be committed."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,8 +21,8 @@ class Commits:
         return bool(self._waiting)
 
     def add(self, last_offset: int, on_commit: OnCommit) -> None:
-        """`on_commit` is called at once when the high watermark passes the offset; with a code when that will not be
-        known here."""
+        """`on_commit` is called when the high watermark passes the offset; with an error code when this broker stops
+        leading first."""
         self._waiting.append((last_offset, on_commit))
 
     def wait(self, last_offset: int) -> "asyncio.Future[None]":

@@ -1,8 +1,7 @@
-"""What a follower does to its copy of a partition when a message of the leader arrives. On the event loop; a cut waits
-for threads.
+"""Applies a leader's messages to a follower's copy. On the event loop; a truncation awaits threads.
 
-Nothing here truncates for a message that does not fit: it is refused (KafkaError), and the follower states its position
-again. The copy is cut only when the leader says that the logs part, or that its own begins later.
+A message that does not match the copy is refused (KafkaError), and the follower states its position again. The copy is
+truncated only when the leader says that the logs diverge, or that its own log starts later.
 """
 
 import logging
@@ -21,7 +20,7 @@ log = logging.getLogger("ottla.replica")
 
 
 def position(partition: Partition, slot: int) -> Follow:
-    """Where this copy stands."""
+    """The copy's position, for the leader."""
     copy = partition.log
     return Follow(
         slot=slot,
@@ -53,7 +52,7 @@ def append(partition: Partition, entry: Entry, batches: Buffer) -> None:
 
 
 def _begin_with_whole_batch(partition: Partition, batches: Buffer) -> None:
-    """An empty copy may begin in the middle of a batch, where the leader's log begins: the file has it whole."""
+    """An empty copy may start inside a batch, where the leader's log starts; the file has the whole batch."""
     first = next(iterate(batches), None)
     end = partition.log.end_offset
     if first is not None and first.base_offset < end <= first.last_offset:
@@ -66,7 +65,7 @@ def take_watermark(partition: Partition, *, high_watermark: int, start: int) -> 
 
 
 async def cut(partition: Partition, diverged: Diverged) -> bool:
-    """Give up what the leader does not have, as Kafka does it (KIP-101, KIP-279). False when nothing was cut."""
+    """Truncate records that the leader does not have (KIP-101, KIP-279). False when nothing was truncated."""
     copy, end = partition.log, partition.log.end_offset
     target = min(_common_end(partition, diverged), end)
     if target < partition.high_watermark:
@@ -85,7 +84,7 @@ async def cut(partition: Partition, diverged: Diverged) -> bool:
 
 
 def _while_following(partition: Partition) -> Callable[[], bool]:
-    """Whether the leader that this copy is cut for is still its leader, in the same epoch."""
+    """Whether the partition still follows the same leader in the same epoch."""
     epoch = partition.leader_epoch
     return lambda: not partition.is_leader and partition.leader_epoch == epoch
 
@@ -102,7 +101,7 @@ def _common_end(partition: Partition, diverged: Diverged) -> int:
 
 
 async def start_over(partition: Partition, start: int) -> bool:
-    """The leader's log begins after this one's end: nothing is in common any longer. False when nothing was cut."""
+    """The leader's log starts after this one's end: drop everything. False when nothing was dropped."""
     copy = partition.log
     if start <= partition.log.end_offset:
         raise KafkaError(

@@ -1,7 +1,7 @@
-"""The partitions of this broker, kept as the metadata image says: logs are made, opened, led, followed and deleted.
+"""The partitions of this broker. Follows the metadata image: creates, opens, leads, follows and deletes partitions.
 
-The image moves on the event loop; what needs the disk is done in threads, in the order of the image's versions.
-`settled()` waits until everything that the image has said so far is done here.
+Images are applied on the event loop, in order; disk work is done in threads. `settled()` waits until all images so far
+are applied.
 """
 
 import asyncio
@@ -13,11 +13,11 @@ from ottla.errors import Code, KafkaError
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState, ResourceType, Topic
+from ottla.replica.batch_validation import BatchValidation
 from ottla.replica.image_queue import ImageQueue
 from ottla.replica.isr_changes import Controller
-from ottla.replica.leading import LeaderStream
-from ottla.replica.lost import LostReplicas
-from ottla.replica.opening import Openings
+from ottla.replica.leader_stream import LeaderStream
+from ottla.replica.lost_replicas import LostReplicas
 from ottla.replica.partition import Partition
 from ottla.replica.replication import Replication
 from ottla.replica.settings import LiveSettings
@@ -33,7 +33,7 @@ __all__ = ["ReplicaHost"]
 log = logging.getLogger("ottla.replica")
 
 LOGS_AT_ONCE = 200
-PARTITIONS_AT_ONCE = 20  # that change in one turn of the loop; a removal renames a folder
+PARTITIONS_AT_ONCE = 20  # changed per turn of the loop; a removal renames a folder
 
 
 class ReplicaHost:
@@ -41,13 +41,13 @@ class ReplicaHost:
         self, *, node_id: int, system: System, directories: LogDirectories, settings: LiveSettings, worker: Worker
     ) -> None:
         self.directories = directories
-        self.openings = Openings(worker)
+        self.validation = BatchValidation(worker)
         self.node_id = node_id
         self._system = system
         self._settings = settings
         self._image = Image(cluster_id="")
         self._partitions: dict[tuple[str | bytes, int], Partition] = {}
-        self.offline: dict[tuple[str, int], uuid.UUID] = {}  # with a failed log dir; the topics' ids
+        self.offline: dict[tuple[str, int], uuid.UUID] = {}  # partitions in a failed log dir → their topic's id
         self._lost: LostReplicas | None = None
         self._watermarks: Mapping[tuple[str, int], int] = {}
         self._images = ImageQueue(self._apply)
@@ -60,7 +60,7 @@ class ReplicaHost:
 
     @property
     def image(self) -> Image:
-        """As far as it is in force here."""
+        """The image that is applied here."""
         return self._image
 
     @property
@@ -108,7 +108,7 @@ class ReplicaHost:
     # following the image
 
     def start(self, image: Image) -> None:
-        """Take over the logs that were found on the disk, in the roles that the image gives."""
+        """Host the logs found on disk, in the roles that the image gives them."""
         self._watermarks = self.directories.high_watermarks
         self._image = image
         for topic in image.topics.values():
@@ -117,12 +117,12 @@ class ReplicaHost:
                 if found is not None and self.node_id in state.replicas:
                     self._host(topic, state, found)
                 elif found is not None:
-                    self.directories.delete(found)  # it moved to other brokers while this one was away
+                    self.directories.delete(found)  # it moved to other brokers while this one was down
 
     async def create_missing(self) -> None:
-        """Logs that the image has and the disk has not: made by a topic's creation that a crash interrupted.
+        """Create logs that the image has and the disk does not: a crash interrupted their creation.
 
-        In line with everything else that the image says, so that no log is created twice.
+        Queued with the images, so that no log is created twice.
         """
         missing: dict[uuid.UUID, set[int]] = {}
         for topic in self._image.topics.values():
@@ -134,7 +134,7 @@ class ReplicaHost:
         await self.settled()
 
     def _is_offline(self, topic: Topic, state: PartitionState) -> bool:
-        """A log that may lie in a failed dir must not be created again in another one."""
+        """A log that may be in a failed log dir must not be created in another one."""
         offline = len(self.directories.online) < len(self.directories.directories)
         if offline:
             self.offline[topic.name, state.index] = topic.id
@@ -162,8 +162,8 @@ class ReplicaHost:
                     if partition is not None:
                         await self._remove(partition)
                 elif partition is not None:
-                    # Not while a thread cuts its files: a leader would append where they still end later. Such a wait
-                    # is short, for a cut holds the log only once it knows where.
+                    # Not while a thread truncates its files: a leader would append before the old end of the file. The
+                    # wait is short, because a truncation holds the log only once its target is known.
                     async with partition.log.changing:
                         partition.become(state, isr_size_min=self._isr_size_min(topic.name))
                         self._arrange(partition)
@@ -185,7 +185,7 @@ class ReplicaHost:
         try:
             made = await self.directories.create(topic.name, state.index, topic.id, settings)
         except KafkaError as error:
-            log.error("%s-%d cannot be made: %s", topic.name, state.index, error)
+            log.error("%s-%d cannot be created: %s", topic.name, state.index, error)
             self.offline[topic.name, state.index] = topic.id
         else:
             self._host(topic, state, made)
@@ -223,15 +223,15 @@ class ReplicaHost:
         self.offline = {key: lost for key, lost in self.offline.items() if key[0] not in names}
 
     async def _yield_to_loop(self) -> None:
-        """To be called after each partition: clients are served between them, however many there are."""
+        """Called after each partition, so that clients are served between them."""
         self._changed += 1
         if self._changed % PARTITIONS_AT_ONCE == 0:
             await asyncio.sleep(0)
 
     async def _remove(self, partition: Partition) -> None:
-        """Its topic was deleted, or other brokers have it now.
+        """Remove a partition whose topic was deleted, or that moved to other brokers.
 
-        Not while a thread renames its files: it would find those of a newer topic under the old names.
+        Not while a thread renames its files: it might rename those of a newer topic with the same name.
         """
         async with partition.log.changing:
             if self.find(partition.topic_id.bytes, partition.index) is partition:  # its log dir may have failed
@@ -250,7 +250,7 @@ class ReplicaHost:
         return int(self._settings.topic(topic)["min.insync.replicas"])
 
     async def _apply_settings(self, changes: Changes) -> None:
-        """New settings reach the logs they concern; a broker-wide default concerns all."""
+        """Apply changed settings to their topics' logs; a broker-wide default applies to all."""
         everyone = any(kind == ResourceType.BROKER for kind, _ in changes.configs)
         topics = {name for kind, name in changes.configs if kind == ResourceType.TOPIC}
         if everyone or topics:
@@ -265,10 +265,10 @@ class ReplicaHost:
         if state is not None:
             partition.become(state, isr_size_min=self._isr_size_min(partition.topic))
 
-    # copying between brokers
+    # replication
 
     def start_following(self, *, connect: Connect, controller: Controller) -> None:
-        """Copy what other brokers lead, and keep the in-sync sets of what this one leads."""
+        """Start to copy from other leaders, and to maintain the in-sync sets of partitions led here."""
         self._replication = Replication(
             self,
             connect=connect,
@@ -280,7 +280,7 @@ class ReplicaHost:
             self._arrange(partition)
 
     async def stop_following(self) -> None:
-        """No more copying, in neither direction."""
+        """Stop replication in both directions."""
         replication, self._replication = self._replication, None
         lost, self._lost = self._lost, None
         for part in (replication, lost):
@@ -290,7 +290,7 @@ class ReplicaHost:
             stream.close()
 
     async def serve_follower(self, stream: Stream) -> None:
-        """A follower has opened a stream: until its end."""
+        """Serve a follower's stream until it ends."""
         self._serving.add(stream)
         try:
             await LeaderStream(stream, self).run()
@@ -308,9 +308,9 @@ class ReplicaHost:
     # failing disks
 
     def _disk_failed(self, partition: Partition, error: OSError) -> None:
-        """One log dir is lost; its partitions go offline, everything else goes on."""
+        """Take a failed log dir offline with its partitions; the broker continues with the others."""
         if self.find(partition.topic_id.bytes, partition.index) is not partition:
-            return  # it left this broker while a thread was at work on its files
+            return  # it was removed while a thread worked on its files
         self.directories.fail(self.directories.directory_of(partition.log), error)
 
     def logs_lost(self, lost: Sequence[tuple[str, int]]) -> None:
@@ -323,7 +323,7 @@ class ReplicaHost:
         self._losses_changed()
 
     def report_losses(self, controller: Controller) -> None:
-        """From now on replicas whose log dir failed are reported to the controller."""
+        """Start to report replicas in failed log dirs to the controller."""
         self._lost = LostReplicas(self, controller=controller)
 
     def _losses_changed(self) -> None:

@@ -1,4 +1,4 @@
-"""Images that wait to be applied, one after the other, and whoever waits until they are."""
+"""Images that wait to be applied, one after the other, and waiters for that."""
 
 import asyncio
 from collections import deque
@@ -26,7 +26,7 @@ class ImageQueue:
             self._work = asyncio.ensure_future(self._catch_up())
 
     async def settled(self) -> None:
-        """Until every image that was put so far is applied."""
+        """Wait until every image that was put so far is applied."""
         if self._done < self._received:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((self._received, future))

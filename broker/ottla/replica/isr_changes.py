@@ -1,4 +1,5 @@
-"""Changes of in-sync sets, asked of the controller: one under way per partition, all that wait in one request."""
+"""Requests changes of in-sync sets from the controller: one in flight per partition, all waiting ones in one
+request."""
 
 import asyncio
 import logging
@@ -16,10 +17,10 @@ log = logging.getLogger("ottla.replica")
 
 CHANGES_AT_ONCE = 1_000
 RETRY_S = 0.2
-REFUSED_PAUSE_S = 1.0  # before a set that was refused is asked for again
+REFUSED_PAUSE_S = 1.0  # before a refused set is requested again
 
 UNCERTAIN = frozenset({Code.not_controller, Code.fenced_leader_epoch, Code.invalid_update_version})
-"""The asker or the asked is behind: the image will say what holds. Until then both sets count."""
+"""This broker or the controller is behind: the next image resolves it. Until then both sets count."""
 
 
 class Controller(Protocol):
@@ -46,7 +47,7 @@ class IsrChanges:
         await asyncio.wait([self._task])
 
     def consider(self, partitions: Iterable[Partition]) -> None:
-        """Ask for the set that fits, where it is not the one in force."""
+        """Request the wanted in-sync set where it differs from the current one."""
         now = self._system.clock.monotonic()
         for partition in partitions:
             view = partition.view
@@ -75,7 +76,7 @@ class IsrChanges:
                     await asyncio.sleep(RETRY_S)
 
     async def _ask(self, batch: dict[Partition, IsrChange]) -> bool:
-        """False when nothing is certain and the same has to be asked again."""
+        """False when the outcome is unknown and the request has to be repeated."""
         self._drop_outdated(batch)
         if not batch:
             return True
@@ -92,7 +93,7 @@ class IsrChanges:
         return all(settled)
 
     def _drop_outdated(self, batch: dict[Partition, IsrChange]) -> None:
-        """Whatever the image has overtaken: its new state has ended the proposal."""
+        """Drop changes whose partition has a newer state: that has ended the proposal."""
         for partition, change in list(batch.items()):
             same_epochs = (partition.leader_epoch, partition.partition_epoch) == (
                 change.leader_epoch,
@@ -111,7 +112,7 @@ class IsrChanges:
         if outcome.code is Code.none:
             self._forget(partition, change)
             partition.isr_committed(outcome.value)
-            self.consider((partition,))  # who caught up meanwhile may have nothing more to say
+            self.consider((partition,))  # a follower that caught up meanwhile may not send another acknowledgement
             return True
         if outcome.code in UNCERTAIN:
             return False

@@ -1,7 +1,7 @@
-"""Which replica a consumer should read from: one in its own rack, if there is one that has the offset (KIP-392).
+"""The replica that a consumer should read from: one in its own rack that has the offset, if possible (KIP-392).
 
-As Kafka's RackAwareReplicaSelector: the leader if it is in the consumer's rack, else the in-sync follower there which
-has come furthest.
+As Kafka's RackAwareReplicaSelector: the leader if it is in the consumer's rack, else the most advanced in-sync follower
+there.
 """
 
 from ottla.metadata.model.image import Image

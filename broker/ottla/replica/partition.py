@@ -1,7 +1,7 @@
-"""One partition on this broker: its log, its role, its high watermark, and who is notified when it moves.
+"""One partition on this broker: its log, its role, its high watermark, and its waiters.
 
-Everything here runs on the event loop. A leader's appends become visible, and are acknowledged to acks=all, once the
-high watermark has passed them; for a log that asks for it (`flush.messages`), only what is on the disk counts.
+Everything here runs on the event loop. A leader's appends become readable, and are acknowledged to acks=all, once the
+high watermark has passed them; with `flush.messages`, only records on disk count.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from ottla.metadata.model.state import PartitionState
 from ottla.ports import Buffer
 from ottla.replica.commits import Commits, OnCommit
 from ottla.replica.core.isr import EpochOf, LeaderView
-from ottla.replica.lines import Lines
+from ottla.replica.serial_queue import PendingBatches
 from ottla.replica.stored import Stored
 from ottla.storage.core.verification import Ticket
 from ottla.storage.log.log import Appended, Log
@@ -28,18 +28,18 @@ ROLE_CHANGED_BYTES = 1 << 62
 
 
 class Watcher(Protocol):
-    """A fetch that waits."""
+    """A waiting fetch."""
 
     def moved(self, partition: "Partition", appended_bytes: int) -> None:
-        """The partition's readable end moved by about so many bytes, or its role changed (then ROLE_CHANGED_BYTES)."""
+        """The readable end moved by about `appended_bytes`, or the role changed (ROLE_CHANGED_BYTES)."""
 
 
 class Copy(Protocol):
-    """A follower's copy in the making, at the leader."""
+    """The leader's side of a follower's copy."""
 
     def appended(self) -> None: ...
     def watermark_moved(self) -> None:
-        """Or the log's start."""
+        """The high watermark or the log's start moved."""
 
     def ended(self, code: Code) -> None:
         """This broker no longer leads the partition, or leads it in another epoch."""
@@ -65,7 +65,7 @@ class Partition(Stored):
         self.leader_epoch = -1
         self.leader_id = -1
         self.partition_epoch = -1
-        self.lines = Lines()
+        self.pending_batches = PendingBatches()
         self.view: LeaderView | None = None  # None: not the leader
         self._watchers: dict[Watcher, None] = {}
         self._copies: dict[int, Copy] = {}  # by the follower's broker id
@@ -76,14 +76,14 @@ class Partition(Stored):
         self._lag_max_s = lag_max_s
         self._follower_watermark = max(min(high_watermark, log.end_offset), log.start_offset)
         self._commits = Commits()
-        self._deletions = Commits()  # those who wait for the followers' logs to begin later
+        self._deletions = Commits()  # waiters for deletions on all followers
         self._on_disk_error = on_disk_error
         self._unseen_bytes = 0
 
     # role
 
     def become(self, state: PartitionState, *, isr_size_min: int) -> None:
-        """Take the role that the metadata image gives this broker."""
+        """Become leader or follower, as the metadata image says."""
         self.leader_id = state.leader
         self._lost = state.lost
         if state.leader != self._node_id:
@@ -118,17 +118,17 @@ class Partition(Stored):
         self._role_changed()
 
     def _epoch_of_replica(self, broker_id: int) -> int | None:
-        """A replica that went with its log dir is gone, though its broker lives."""
+        """None for a replica in a failed log dir, even if its broker is alive."""
         return None if broker_id in self._lost else self._epoch_of(broker_id)
 
     def _follow(self, state: PartitionState) -> None:
         self.leader_epoch = state.leader_epoch
-        # A leader that wrote nothing leaves an epoch without records; the log's last epoch must be its last record's.
+        # A leader that wrote nothing leaves an empty epoch; the log's last epoch must be that of its last record.
         self.log.epochs.truncate_end(self.log.end_offset)
         self.stop()
 
     def stop(self) -> None:
-        """This broker no longer leads, or no longer has the partition: whoever waits here is refused."""
+        """This broker no longer leads or hosts the partition: all waiters are refused."""
         self._follower_watermark = self.high_watermark
         self.view = None
         self._end_role(Code.not_leader_or_follower)
@@ -145,7 +145,7 @@ class Partition(Stored):
         for watcher in list(self._watchers):
             watcher.moved(self, ROLE_CHANGED_BYTES)
 
-    # who is notified
+    # waiters
 
     def watch(self, watcher: Watcher) -> None:
         self._watchers[watcher] = None
@@ -154,19 +154,19 @@ class Partition(Stored):
         self._watchers.pop(watcher, None)
 
     def add_copy(self, follower: int, copy: Copy) -> None:
-        """From now on it is notified of appends; an older copy of the same follower ends."""
+        """Notify this copy of appends; it replaces an older copy of the same follower."""
         replaced = self._copies.get(follower)
         self._copies[follower] = copy
         if replaced is not None:
             replaced.ended(Code.fenced_leader_epoch)
 
     def remove_copy(self, follower: int, copy: Copy) -> None:
-        """Unless another one took its place."""
+        """Remove it unless another one has replaced it."""
         if self._copies.get(follower) is copy:
             del self._copies[follower]
 
     def notify_flushed(self, callback: "Callable[[Partition], None]") -> None:
-        """Of a follower: call this after every flush, whether it succeeded or not."""
+        """Call this after every flush, also after a failed one. For a follower."""
         self._on_flushed = callback
 
     def stop_notifying_flushed(self, callback: "Callable[[Partition], None]") -> None:
@@ -180,7 +180,7 @@ class Partition(Stored):
         return self.view is not None
 
     def require_leader(self, client_epoch: int = -1) -> None:
-        """Raise what Kafka answers when this broker does not lead, or client and broker disagree on the epoch."""
+        """Raise Kafka's error when this broker does not lead, or the client's epoch differs."""
         self.require_epoch(client_epoch)
         if self.view is None:
             raise KafkaError(Code.not_leader_or_follower, f"{self} is led by broker {self.leader_id}")
@@ -201,26 +201,26 @@ class Partition(Stored):
         return self.log.stable_below(self.high_watermark)
 
     def follow_watermark(self, high_watermark: int) -> None:
-        """As the leader says, as far as the own log reaches. What was known to be committed stays so."""
+        """Adopt the leader's high watermark, up to the end of this log. It never decreases."""
         known = min(high_watermark, self.log.end_offset)
         if self.view is None and known > self._follower_watermark:
             self._follower_watermark = known
             self._watermark_moved()
 
     def log_was_cut(self) -> None:
-        """After a truncation of a follower's log."""
+        """Called after a truncation of a follower's log."""
         self._follower_watermark = max(min(self._follower_watermark, self.log.end_offset), self.log.start_offset)
 
     @property
     def low_watermark(self) -> int:
-        """Where the log begins on all replicas whose brokers are alive."""
+        """The lowest log start of all replicas whose brokers are alive."""
         start = self.log.start_offset
         return start if self.view is None else min(start, self.view.low_watermark)
 
     # in-sync replicas
 
     def acked(self, replica: int, *, end: int, start: int, broker_epoch: int) -> None:
-        """A follower has everything below `end`."""
+        """A follower has acknowledged everything below `end`."""
         now = self._system.clock.monotonic()
         if self.view is not None and self.view.acked(replica, end=end, start=start, broker_epoch=broker_epoch, now=now):
             self._watermark_moved()
@@ -228,7 +228,7 @@ class Partition(Stored):
             self._deletions.resolve(self.low_watermark)
 
     def isr_committed(self, state: PartitionState) -> None:
-        """The controller says so; ignored when it is older than what is known."""
+        """The controller committed this state. Ignored if it is older than the current one."""
         if self.view is None or state.leader_epoch != self.leader_epoch or state.partition_epoch < self.partition_epoch:
             return
         self.partition_epoch = state.partition_epoch
@@ -241,7 +241,7 @@ class Partition(Stored):
             self._watermark_moved()
 
     def refresh(self) -> None:
-        """Time has passed, or brokers came and went."""
+        """Time has passed, or the set of live brokers changed."""
         if self.view is not None and self.view.refresh(self._system.clock.monotonic()):
             self._watermark_moved()
         if self._deletions:
@@ -252,7 +252,7 @@ class Partition(Stored):
     def append(
         self, batch: Batch, *, acks_all: bool, from_client: bool = True, ticket: Ticket | None = None
     ) -> Appended:
-        """Append as the leader. Nothing of the batch is written when this raises."""
+        """Append as the leader, all of the batch or nothing (KafkaError)."""
         view = self.view
         if view is None:
             raise KafkaError(Code.not_leader_or_follower, f"{self} is led by broker {self.leader_id}")
@@ -278,16 +278,16 @@ class Partition(Stored):
         return appended
 
     def write_marker(self, marker: Marker) -> Appended:
-        """End a producer's transaction here, as its coordinator decided. One that comes twice does no harm.
+        """End a producer's transaction in this partition, as its coordinator decided. Idempotent.
 
-        KafkaError: INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED when a newer producer or coordinator was
-        here; anything else may pass if it is tried again.
+        KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED if a newer producer epoch or coordinator has
+        written here; other errors may be retried.
         """
         batch = marker_batch(marker, now_ms=self._system.clock.wall_ms())
         return self.append(batch, acks_all=True, from_client=False)
 
     def append_copied(self, data: Buffer) -> None:
-        """Append as a follower what the leader has. Nothing is written when a batch is refused."""
+        """Append the leader's batches as a follower, all or nothing (KafkaError)."""
         try:
             self.log.append_replicated(data, leader_epoch=self.leader_epoch)
         except OSError as error:
@@ -297,7 +297,7 @@ class Partition(Stored):
             self.flush_soon()
 
     def committed(self, last_offset: int) -> "asyncio.Future[None] | None":
-        """None when the high watermark has passed the offset, else a future for that moment."""
+        """None when the high watermark has passed the offset, otherwise a future for that."""
         return None if self.high_watermark > last_offset else self._commits.wait(last_offset)
 
     def when_committed(self, last_offset: int, on_commit: OnCommit) -> bool:
@@ -344,5 +344,5 @@ class Partition(Stored):
         self._notify_copies()
 
     def deleted_everywhere(self, offset: int) -> "asyncio.Future[None] | None":
-        """None when no living replica has anything below the offset, else a future for that moment."""
+        """None when no live replica has anything below the offset, otherwise a future for that."""
         return None if self.low_watermark >= offset else self._deletions.wait(offset - 1)

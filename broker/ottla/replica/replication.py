@@ -1,4 +1,5 @@
-"""Copying between this broker and the others, arranged as the image says: links to leaders, and in-sync sets."""
+"""Replication of this broker: follows leaders as the image says, and maintains the in-sync sets of its own
+partitions."""
 
 import asyncio
 import logging
@@ -7,7 +8,7 @@ from typing import Protocol
 
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import NO_LEADER
-from ottla.replica.following import LeaderLink
+from ottla.replica.follower_stream import FollowerStream
 from ottla.replica.isr_changes import Controller, IsrChanges
 from ottla.replica.partition import Partition
 from ottla.replica.streams import Connect
@@ -19,10 +20,10 @@ __all__ = ["Replication"]
 log = logging.getLogger("ottla.replica")
 
 NO_BROKER_EPOCH = -1
-CUTS_AT_ONCE_MAX = 4  # each may keep a thread busy for seconds; reads and flushes need the others (RealThreads: 8)
+CUTS_AT_ONCE_MAX = 4  # each may block a thread for seconds; reads and flushes need the others (RealThreads: 8)
 
 
-class Hosting(Protocol):
+class ReplicationHost(Protocol):
     node_id: int
 
     @property
@@ -32,12 +33,12 @@ class Hosting(Protocol):
 
 class Replication:
     def __init__(
-        self, host: Hosting, *, connect: Connect, controller: Controller, system: System, lag_max_s: float
+        self, host: ReplicationHost, *, connect: Connect, controller: Controller, system: System, lag_max_s: float
     ) -> None:
         self._host = host
         self._connect = connect
         self._system = system
-        self._links: dict[int, LeaderLink] = {}
+        self._links: dict[int, FollowerStream] = {}
         self._cutting = asyncio.Semaphore(CUTS_AT_ONCE_MAX)
         self._followed: dict[Partition, tuple[int, int]] = {}  # leader, leader epoch
         self._isr_changes = IsrChanges(
@@ -67,10 +68,10 @@ class Replication:
         if (before := self._followed.pop(partition, None)) is not None:
             self._links[before[0]].leave(partition)
 
-    def _link(self, leader: int) -> LeaderLink:
+    def _link(self, leader: int) -> FollowerStream:
         link = self._links.get(leader)
         if link is None:
-            link = self._links[leader] = LeaderLink(
+            link = self._links[leader] = FollowerStream(
                 leader, connect=self._connect, address=self._address, hello=self._hello, cutting=self._cutting
             )
         return link
@@ -93,7 +94,7 @@ class Replication:
             self._isr_changes.consider((partition,))
 
     def brokers_changed(self) -> None:
-        """One that was fenced may join, one that is gone need not be waited for, one may have registered again."""
+        """A broker was fenced, unfenced or registered again: in-sync sets and epochs may change."""
         for link in self._links.values():
             link.brokers_changed()
         self._check()
@@ -110,4 +111,4 @@ class Replication:
             try:
                 self._check()
             except Exception:
-                log.exception("checking for followers that lag failed; it is tried again")
+                log.exception("checking for lagging followers failed; retrying")

@@ -1,7 +1,7 @@
 """What a leader sends to one follower, and in which order. On the event loop.
 
-What is new is sent at once while the stream is idle; while it is busy, new batches gather and go in messages of up to
-MESSAGE_BYTES. Partitions take turns. What the follower has not acknowledged is limited by UNACKED_BYTES_MAX.
+An idle stream sends new batches at once; a busy one gathers them into messages of up to MESSAGE_BYTES. Partitions take
+turns. UNACKED_BYTES_MAX limits what the follower has not acknowledged.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ from ottla.wire.replication import ITEMS_MAX, Entry, Follow, Frame, Refused
 
 __all__ = ["Outgoing", "Slot"]
 
-MESSAGE_BYTES = 256 << 10  # larger ones are no faster, and gRPC keeps several of them
+MESSAGE_BYTES = 256 << 10  # larger messages are no faster, and gRPC buffers several of them
 TURN_BYTES = 128 << 10  # of one partition in a message, while others wait or a throttle counts
 UNACKED_BYTES_MAX = 4 << 20
-WATERMARK_DELAY_S = 0.005  # a watermark alone waits this long for batches to ride with
+WATERMARK_DELAY_S = 0.005  # a watermark without batches waits this long for batches to carry it
 WATERMARK_WAITS_MAX = 4  # while batches go: the next of them will carry it
 THROTTLE_RECHECK_S_MAX = 1.0  # a throttle may be lifted at any time
 LENGTH_AT = 8
 
 
 class Slot:
-    """One partition on its way to one follower."""
+    """One partition that one follower copies."""
 
     __slots__ = ("announced", "buckets", "cold", "epoch", "number", "outgoing", "partition", "reading", "sent")
 
@@ -39,7 +39,7 @@ class Slot:
         self.epoch = partition.leader_epoch
         self.sent = follow.end
         self.announced = (-1, -1)  # high watermark, log start
-        self.buckets: list[TokenBucket] = []  # that the next batches are taken from
+        self.buckets: list[TokenBucket] = []  # throttles of the next batches
         self.reading = False  # from the disk, in a thread
         self.cold: bytes | None = None  # batches that were read so
 
@@ -48,13 +48,13 @@ class Slot:
         return self.sent < self.partition.log.end_offset
 
     def announce(self) -> bool:
-        """Whether the high watermark or the log's start is news to the follower; from now on it is not."""
+        """Whether the follower lacks the current high watermark or log start. Marks them as sent."""
         before = self.announced
         self.announced = self.partition.high_watermark, self.partition.log.start_offset
         return self.announced != before
 
     def took(self, end: int) -> int:
-        """Batches up to `end` go out, with the watermark beside them; where they begin."""
+        """Batches up to `end` are sent, with the watermark. Returns their start offset."""
         base_offset, self.sent = self.sent, end
         self.announced = self.partition.high_watermark, self.partition.log.start_offset
         return base_offset
@@ -66,18 +66,19 @@ class Slot:
         self.outgoing.has_watermark(self)
 
     def ended(self, code: Code) -> None:
-        self.outgoing.give_up(self, KafkaError(code, f"{self.partition} is not led in epoch {self.epoch} any longer"))
+        self.outgoing.give_up(self, KafkaError(code, f"{self.partition} is no longer led in epoch {self.epoch}"))
 
 
 class Outgoing:
-    """`slots` are what the follower copies, by its numbers for them. `awake` is set when there is something to send."""
+    """`slots` are the copied partitions, by the follower's slot numbers. `awake` is set when there is something to
+    send."""
 
     def __init__(self, follower: int, throttles: Throttles) -> None:
         self.slots: dict[int, Slot] = {}
         self.awake = asyncio.Event()
         self._follower = follower
         self._throttles = throttles
-        self._behind: dict[Slot, None] = {}  # in order of their turns
+        self._behind: dict[Slot, None] = {}  # in round-robin order
         self._unannounced: dict[Slot, None] = {}  # whose watermark moved
         self._first: deque[Frame] = deque()  # to be sent before any batches
         self._sent_bytes = 0
@@ -99,7 +100,7 @@ class Outgoing:
     # what to send
 
     def add(self, partition: Partition, follow: Follow) -> None:
-        """From the follower's end on; instead of an older slot for the same partition, if there is one."""
+        """Send the partition from the follower's end on; replaces an older slot of the partition."""
         slot = self.slots[follow.slot] = Slot(self, partition, follow)
         partition.add_copy(self._follower, slot)
         self.has_more(slot)
@@ -117,7 +118,7 @@ class Outgoing:
             self.enqueue(Refused(slot.number, error.code, str(error)))
 
     def received(self, size_bytes: int) -> None:
-        """The follower has so much, over the life of the stream."""
+        """The follower has received `size_bytes` since the stream started."""
         self._received_bytes = size_bytes
         if self._behind:
             self.awake.set()
@@ -153,7 +154,7 @@ class Outgoing:
     # sending
 
     def frames(self) -> Iterator[bytes]:
-        """What there is to send now, and what comes up while it is being sent."""
+        """The frames to send now, including those that become ready while sending."""
         while True:
             if self._first:
                 yield frames.encode(self._first.popleft())
@@ -172,7 +173,7 @@ class Outgoing:
             yield frames.encode(frames.Watermarks(items[begin : begin + ITEMS_MAX]))
 
     def _data(self) -> bytes | None:
-        """Batches of the partitions whose turn it is, or None when there are none, or too many are on their way."""
+        """The next message of batches; None if there are none, or too many bytes are in flight."""
         entries: list[Entry] = []
         batches: list[bytes] = []
         size = 0
@@ -196,7 +197,7 @@ class Outgoing:
         return frames.encode(frames.Data(entries, batches))
 
     def _is_held_back(self, slot: Slot) -> bool:
-        """By a throttle; its turn comes again when that allows more."""
+        """Whether a throttle delays the slot; it is resumed when the throttle allows more."""
         slot.buckets = self._throttles.of(slot.partition, self._follower)
         if not slot.buckets:
             return False
@@ -219,7 +220,7 @@ class Outgoing:
         return Entry(slot.number, slot.epoch, *slot.announced, base_offset, len(data))
 
     def _read(self, slot: Slot, share: int, *, whole_first: bool) -> bytes | None:
-        """The next batches of a slot; nothing when there are none, no space is left, or they are not in memory."""
+        """The next batches of a slot; None if there are none, no space is left, or they are not in the page cache."""
         if slot.cold is not None:
             cold, slot.cold = slot.cold, None
             return cold

@@ -1,4 +1,4 @@
-"""The settings in force now: what the node started with, under what was changed since through the metadata log."""
+"""The current settings: those the node started with, overridden by dynamic ones from the metadata log."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -54,7 +54,7 @@ class LiveSettings:
         return effective_topic(self._config, self._fleet, self._own, own)
 
     def log(self, topic: str) -> LogSettings:
-        """The same as the log wants it; topics with the same settings share one object."""
+        """The topic's settings as LogSettings; topics with equal settings share one object."""
         values = self.topic(topic)
         known = self._typed.get(id(values))
         if known is None or known[0] is not values:

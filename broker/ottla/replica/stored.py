@@ -1,4 +1,4 @@
-"""A partition's log and the disk below it: reads, flushes, deletions, and what happens when the disk fails."""
+"""A partition's log on disk: reads, flushes, deletions, truncation, and disk failures."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -32,7 +32,7 @@ class Stored(ABC):
         return f"{self.topic}-{self.index}"
 
     def disk_failed(self, error: OSError) -> KafkaError:
-        """Takes the log dir offline, unless only file descriptors are short; the error for whoever asked."""
+        """Take the log dir offline, unless the process is only out of file descriptors. Returns the error to raise."""
         if error.errno not in NO_MORE_FILES:
             self._take_offline(error)
         return KafkaError(Code.kafka_storage_error, f"{self}: {error}")
@@ -46,7 +46,7 @@ class Stored(ABC):
 
     @abstractmethod
     def _flush_ended(self, *, failed: bool) -> None:
-        """What was to be flushed is on the disk, or never will be."""
+        """The flush succeeded, or failed for good."""
 
     @abstractmethod
     def start_moved(self) -> None:
@@ -54,13 +54,13 @@ class Stored(ABC):
 
     @property
     def durable_end(self) -> int:
-        """How much of the log a follower may promise to have."""
+        """The end that a follower may acknowledge."""
         return self.log.end_offset if self._flush_task is None else self.log.flushed_offset
 
     # durability
 
     def flush_soon(self) -> None:
-        """Bring the log to the disk; appends that arrive meanwhile share the next round."""
+        """Flush the log; appends that arrive meanwhile share the next flush."""
         if self._flush_task is None:
             self._flush_task = asyncio.ensure_future(self._flush())
 
@@ -79,7 +79,7 @@ class Stored(ABC):
             self._flush_ended(failed=failed)
 
     async def flush_sealed(self) -> None:
-        """Bring the segments behind the active one to the disk, so that a restart after a crash need not scan them."""
+        """Flush the inactive segments, so that recovery after a crash need not scan them."""
         if self._flush_task is not None or self.log.flushed_offset >= self.log.active.base_offset:
             return
         self._sealing = self._system.threads.run(self.log.flush_sealed)
@@ -93,12 +93,12 @@ class Stored(ABC):
     # deleting
 
     def delete_before(self, offset: int) -> None:
-        """DeleteRecords: the log begins at `offset` from now on, and soon on the followers too."""
+        """DeleteRecords: the log starts at `offset` from now on; followers adopt that."""
         self.begin_at(offset)
         self.start_moved()
 
     def begin_at(self, offset: int) -> None:
-        """The log begins at `offset` if it began before; segments wholly below leave it soon. OFFSET_OUT_OF_RANGE."""
+        """Raise the log start to `offset`. Segments below it are deleted soon. KafkaError: OFFSET_OUT_OF_RANGE."""
         self.log.advance_start(offset)
         if self._deleting is None and self.log.has_segments_below_start:
             self._deleting = asyncio.ensure_future(self._delete_below_start())
@@ -113,7 +113,7 @@ class Stored(ABC):
             self._deleting = None
 
     async def delete_expired(self, now_ms: int, high_watermark: int, *, is_wanted: Callable[[], bool]) -> int:
-        """Retention; the number of segments that it deleted. It is not wanted when the partition left this broker."""
+        """Retention. Returns the number of deleted segments. `is_wanted` is False once the partition is removed."""
         log = self.log
         try:
             if not await self._system.threads.run(log.expired_segments, now_ms, high_watermark):
@@ -127,30 +127,30 @@ class Stored(ABC):
         return len(expired)
 
     async def _mark_deleted(self, taken: list[Segment]) -> None:
-        """The log is shorter already: readers that still hold these segments open them by their new names."""
+        """The log does not have them any more; readers that still hold these segments open them by their new names."""
         if taken:
             await finished(self._system.threads.run(retention.mark_deleted, taken))
             self.log.remove_later(taken)
 
     async def purge(self, now_ms: int) -> None:
-        """Remove the files of deleted segments whose time has come. To unlink a large file takes a while."""
+        """Remove the files of deleted segments after their delay. Unlinking a large file takes a while."""
         if due := self.log.take_due_removals(now_ms):
             try:
                 await self._system.threads.run(self.log.remove, due)
             except OSError as error:
                 self._take_offline(error)
 
-    # cutting off the end
+    # truncation
 
     async def truncate(self, plan: Callable[[], Truncation | None], *, is_wanted: Callable[[], bool]) -> bool:
-        """Cut the log as `plan`, run in a thread, says. False when nothing was cut: it ends there already, it changed
-        under the plan, or the cut is not wanted any longer. KAFKA_STORAGE_ERROR.
+        """Truncate the log by `plan`, which runs in a thread. False when nothing was truncated: the log ends there
+        already, it changed during the plan, or `is_wanted` is False. KafkaError: KAFKA_STORAGE_ERROR.
 
-        The plan may take seconds and blocks nobody: this broker may learn of another leader epoch meanwhile, or lead
-        itself and append. Such a plan is thrown away, for it says where this log parts from an *earlier* leader's: the
-        new one may have counted on records beyond that, which this broker stated as its own in the new epoch.
-        `is_wanted` is asked while `changing` is held, and a role is changed only by whoever holds it (see host.py), so
-        from there on nobody appends until the file ends where the log does.
+        The plan may take seconds and blocks nothing: meanwhile this broker may learn of another leader epoch, or become
+        leader and append. Such a plan is discarded, because it says where this log diverges from an *earlier* leader's
+        log: the new leader may rely on records beyond that, which this broker has stated as its own in the new epoch.
+        `is_wanted` is called while `changing` is held, and roles change only while it is held (see host.py), so from
+        then on nothing is appended until the file is truncated.
         """
         log, threads = self.log, self._system.threads
         try:
@@ -168,7 +168,7 @@ class Stored(ABC):
 
     @abstractmethod
     def log_was_cut(self) -> None:
-        """The log ends earlier, or starts over at another offset."""
+        """The log was truncated, or starts over at another offset."""
 
     # reading
 
@@ -186,7 +186,7 @@ class Stored(ABC):
         return await self._in_thread(read)
 
     def read_slice(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice | None:
-        """The same with the aborted transactions among them."""
+        """As `read`, with the aborted transactions in the range."""
         try:
             return self.log.read_slice(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
         except OSError as error:
@@ -201,7 +201,7 @@ class Stored(ABC):
         return await self._in_thread(read)
 
     def locate(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Located | None:
-        """What `read_slice` would read, to be read when it is sent; None when it must be found with `locate_cold`."""
+        """The range that `read_slice` would read, to be read when it is sent; None when `locate_cold` is needed."""
         try:
             found = self.log.locate(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""What replication needs of the network: one stream of frames to another broker, in order, as long as it lasts."""
+"""What replication needs of the network: an ordered stream of frames to another broker."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -7,15 +7,15 @@ __all__ = ["Connect", "Stream", "StreamLost"]
 
 
 class StreamLost(Exception):
-    """The other side is gone, or was never reached."""
+    """The connection broke, or could not be opened."""
 
 
 class Stream(Protocol):
     async def send(self, frame: bytes) -> None:
-        """Returns when the next one may be sent. StreamLost."""
+        """Returns when the next frame may be sent. Raises StreamLost."""
 
     async def receive(self) -> bytes | None:
-        """The next frame; None when the other side has closed the stream. StreamLost."""
+        """The next frame; None when the other side has closed the stream. Raises StreamLost."""
 
     def close(self) -> None: ...
 

@@ -1,7 +1,7 @@
-"""The throttles in force for copies that leave this broker, as the settings are now.
+"""Applies the current throttle settings to replicas that are copied from this broker.
 
-The leader keeps both sides' limits, since it is the one that sends: what this broker sends for throttled replicas in
-all, and what it sends to each follower. A follower that copies from several leaders may thus take its rate from each.
+The leader enforces both sides' limits, because it sends: one for all throttled replicas together, and one per follower.
+So a follower that copies from several leaders may receive its rate from each.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class Throttles:
         self._taking: dict[int, TokenBucket] = {}  # by follower
 
     def of(self, partition: Partition, follower: int) -> list[TokenBucket]:
-        """The buckets that have to be asked before a batch goes to this follower. Empty for one that is in sync."""
+        """The buckets that limit batches to this follower. Empty for an in-sync one."""
         if partition.view is None or follower in partition.view.isr:
             return []
         topic = self._settings.topic(partition.topic)
@@ -44,7 +44,7 @@ class Throttles:
         return self._taking.setdefault(follower, TokenBucket(lambda: self._follower_rate(follower)))
 
     def _follower_rate(self, follower: int) -> int:
-        """Another broker's setting, which can only have been made through the metadata log."""
+        """Another broker's setting, which is known only if it is a dynamic one in the metadata log."""
         image = self._image()
         for name in (str(follower), FLEET_WIDE):
             if (rate := image.config(ResourceType.BROKER, name).get(FOLLOWER_RATE)) is not None:

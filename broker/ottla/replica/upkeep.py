@@ -1,4 +1,4 @@
-"""What a broker does on its own, again and again: retention, flushes by time, checkpoints, compaction, expiry."""
+"""A broker's periodic work: retention, flushes by time, checkpoints, compaction, expiry of producers."""
 
 import asyncio
 import logging
@@ -50,10 +50,10 @@ class Upkeep:
             try:
                 await chore()
             except Exception:
-                log.exception("upkeep (%s) failed; it is tried again", chore.__name__)
+                log.exception("upkeep (%s) failed; retrying", chore.__name__)
 
     async def delete_old(self) -> None:
-        """Retention. Which segments are due is found in a thread; they leave the log on the loop, and their files in a
+        """Retention. A thread finds expired segments; they are removed from the log on the loop, their files in a
         thread."""
         now_ms = self._system.clock.wall_ms()
         for number, partition in enumerate(list(self._host)):
@@ -64,7 +64,10 @@ class Upkeep:
                 if deleted:
                     partition.start_moved()
                     log.info(
-                        "%s: %d old segments deleted, begins at %d", partition, deleted, partition.log.start_offset
+                        "%s: %d expired segments deleted, the log starts at %d",
+                        partition,
+                        deleted,
+                        partition.log.start_offset,
                     )
             await partition.purge(now_ms)
             if number % PARTITIONS_PER_STEP == 0:

@@ -1,31 +1,33 @@
 """Share groups (KIP-932): members share the records of a partition one by one, as of a queue.
 
-    api/k76, k77       membership: `group.share_*`, in the offsets topic with the other groups
-    api/k78, k79       records out, acknowledgements in
+    api/k76, k77       membership: `group.share`, in the offsets topic with the other groups
+    api/k78, k79       ShareFetch and ShareAcknowledge
     api/k90 … k92      offsets of a group, for tools
-    host               the share-partitions that this broker serves, because it leads the partition of the topic
-    hosted, loading    one of them: the automaton, its log and who waits for it; where it begins
-    fetching, locks    waiting until there is enough, and acquiring it; when locks expire
-    settings           what a group sets for itself
-    persister          where the state of a share-partition is kept: asks the broker that coordinates it
-    coordinator        this broker's part of `__share_group_state`; what coordinators have in common: `coordination`
-    shard              the states of one partition of that topic, as long as this broker leads it
-    state_topic        that topic, made when the first one asks for its coordinator
-    core/partition     one share-partition: which record is available, acquired, acknowledged or archived
-    core/in_flight     its records as runs that fare alike
+    host               the share-partitions of this broker: those whose topic partition it leads
+    hosted             one share-partition: its state machine, its log and its waiting fetches
+    loading            loads a share-partition: reads its state, or initializes it
+    fetching           waits until enough records are available, then acquires them
+    locks              expires acquisition locks
+    settings           a group's own settings
+    persister          the client of the share coordinator: reads and writes states, here or on another broker
+    coordinator        this broker's shards of `__share_group_state` (what coordinators share is in `coordination`)
+    shard              the states of one partition of that topic, while this broker leads it
+    state_topic        creates that topic when the first client looks for its coordinator
+    core/partition     one share-partition: which records are available, acquired, acknowledged or archived
+    core/in_flight     its in-flight records, as runs of records with the same state
     core/acknowledging acknowledgements as clients send them
-    core/chunk         batches as they were read, and which of them are for consumers
-    core/sessions      what a member fetches from this broker, between its requests
-    core/state         a share-partition's state as the log has it: a snapshot and what came after
-    core/deciding      how that state changes, and the record that says so
+    core/chunk         batches as read from the log, and which of them are for consumers
+    core/sessions      share sessions: the partitions that a member fetches from this broker
+    core/state         a share-partition's state as the log has it: a snapshot and later updates
+    core/deciding      changes of that state, and their records
     core/records       Kafka's formats in the state topic
-    core/questions     what the persister asks, by method
-    core/messages      what is kept of a share-partition, and the Persister's contract
-    core/keys          the text that names a share-partition, as FindCoordinator brings it
+    core/questions     the persister's requests to the coordinator
+    core/messages      the types of these requests, and the Persister protocol
+    core/keys          the text that names a share-partition in FindCoordinator
 
-**What is acknowledged is not delivered again.** An acknowledgement is answered after the state that says so is
-committed in `__share_group_state`. Acquired records are not written: who leads the partition next finds them available,
-with the deliveries that were counted by then. A leader is fenced by its epoch, and a state that was reset by its epoch.
+**Acknowledged records are not delivered again.** An acknowledgement is answered when its state is committed in
+`__share_group_state`. Acquisitions are not written: the partition's next leader finds acquired records available, with
+the delivery counts written by then. An old leader is fenced by its leader epoch, a reset state by its state epoch.
 
 `core` is pure: no clock, disk or network, neither its own nor imported.
 """

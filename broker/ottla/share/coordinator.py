@@ -1,6 +1,6 @@
-"""The share-partitions whose state is kept here: a shard for every partition of the state topic that this broker leads.
+"""The share coordinator: a shard for every partition of the state topic that this broker leads.
 
-Answers as Persister describes them, for keys that belong here; others are refused with NOT_COORDINATOR.
+It implements Persister for the keys of its shards; other keys are refused with NOT_COORDINATOR.
 """
 
 import logging
@@ -46,18 +46,18 @@ class ShareCoordinator(Coordinator[ShareShard]):
         await shard.write(key, state_epoch=state_epoch, leader_epoch=leader_epoch, start=start, batches=batches)
 
     async def delete(self, key: ShareKey) -> None:
-        """Also of a topic that is gone."""
+        """Also allowed for a deleted topic."""
         await self.shard_of(str(key)).delete(key)
 
     async def summary(self, key: ShareKey) -> Summary:
         return await self.shard_of(str(key)).summary(key)
 
     def _shard_of_known(self, key: ShareKey) -> ShareShard:
-        """Nothing may begin for a topic that is gone: nobody would end it."""
+        """The shard, if the topic exists: nothing would ever delete a state that is created for a deleted topic."""
         shard = self.shard_of(str(key))
         topic = self._feed.image.topics_by_id.get(key.topic_id)
         if topic is None or not 0 <= key.partition < len(topic.partitions):
-            raise KafkaError(Code.unknown_topic_or_partition, f"the topic of {key} is not known here")
+            raise KafkaError(Code.unknown_topic_or_partition, f"this broker does not know the topic of {key}")
         return shard
 
     # shards
@@ -86,7 +86,7 @@ class ShareCoordinator(Coordinator[ShareShard]):
                 try:
                     shard.topics_deleted(changes.deleted.keys())
                 except KafkaError as error:
-                    log.warning("%s: states of deleted topics stay for now: %s", shard, error)
+                    log.warning("%s: states of deleted topics could not be removed yet: %s", shard, error)
 
     def _upkeep(self) -> Iterable[Coroutine[None, None, None]]:
         yield self._do_every(COLD_INTERVAL, self._snapshot_cold, "snapshots of quiet share-partitions written")

@@ -1,4 +1,4 @@
-"""The fetching part of ShareFetch: wait until there is enough to read, then acquire it, partition by partition."""
+"""The fetching part of ShareFetch: waits until enough bytes are available, then acquires records by partition."""
 
 import asyncio
 import contextlib
@@ -11,15 +11,15 @@ from ottla.errors import Code, KafkaError
 from ottla.ports import Buffer, Clock
 from ottla.share.core.chunk import Chunk
 from ottla.share.core.partition import Acquired
-from ottla.share.core.sessions import ShareSession, Wanted
+from ottla.share.core.sessions import ShareSession, TopicIdPartition
 from ottla.share.host import ShareHost
-from ottla.share.hosted import PASSING, HostedShare, Wish, client_error
+from ottla.share.hosted import PASSING, AcquireLimits, HostedShare, client_error
 
 __all__ = ["Delivered", "Limits", "ShareFetching"]
 
-PARTITION_BYTES_MAX = 1024 * 1024  # read at once of one partition: there is no such limit in the request
-RETRY_SECONDS = 0.2  # until a state that cannot be loaded now is asked for again
-LATER = (*PASSING, Code.group_id_not_found)  # the state is not there yet: for a fetch, that is like having no records
+PARTITION_BYTES_MAX = 1024 * 1024  # per read of one partition: the request has no such limit
+RETRY_SECONDS = 0.2  # before a failed load is retried
+LATER = (*PASSING, Code.group_id_not_found)  # the state does not exist yet: the fetch waits as if there were no records
 
 
 class Limits(NamedTuple):
@@ -32,7 +32,7 @@ class Limits(NamedTuple):
 
 @dataclass(slots=True)
 class Delivered:
-    """What a fetch gets of one partition."""
+    """The result of one partition."""
 
     records: Buffer = b""
     acquired: tuple[Acquired, ...] = ()
@@ -40,15 +40,15 @@ class Delivered:
 
 
 class Read(NamedTuple):
-    wanted: Wanted
+    wanted: TopicIdPartition
     hosted: HostedShare
     chunk: Chunk
 
 
 class ShareFetching:
-    """One request. `run` gives what was acquired, and what failed, by partition; the session's turns move on.
+    """One request. `run` returns acquired records and errors by partition, and advances the session's order.
 
-    `denied`: what its client may not read.
+    `denied`: the partitions that its client may not read, with their errors.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ShareFetching:
         limits: Limits,
         *,
         clock: Clock,
-        denied: Mapping[Wanted, KafkaError] = MappingProxyType({}),
+        denied: Mapping[TopicIdPartition, KafkaError] = MappingProxyType({}),
     ) -> None:
         self._host = host
         self._session = session
@@ -68,18 +68,18 @@ class ShareFetching:
         self._settings = host.settings_of(session.group_id)
         self._woken = asyncio.Event()
         self._watched: dict[HostedShare, None] = {}
-        self._failures: dict[Wanted, Delivered] = {}
-        self._loads: dict[Wanted, asyncio.Task[HostedShare]] = {}
+        self._failures: dict[TopicIdPartition, Delivered] = {}
+        self._loads: dict[TopicIdPartition, asyncio.Task[HostedShare]] = {}
         self._unloaded = False
 
-    async def run(self) -> dict[Wanted, Delivered]:
+    async def run(self) -> dict[TopicIdPartition, Delivered]:
         until = self._clock.monotonic() + self._limits.wait_s
         try:
             while True:
                 self._woken.clear()
                 reads = await self._read()
                 if not self._host.sessions.has(self._session):
-                    return {}  # nobody would release what it acquires now
+                    return {}  # the session has ended: nothing would release what this acquires
                 time_is_up = self._clock.monotonic() >= until
                 enough = sum(len(read.chunk) for read in reads) >= self._limits.size_bytes_min
                 delivered = self._acquire(reads) if enough or time_is_up else {}
@@ -87,13 +87,13 @@ class ShareFetching:
                     return delivered | self._failures
                 if not (enough and reads):
                     for read in reads:
-                        read.hosted.pass_on(self._woken)
+                        read.hosted.wake_next(self._woken)
                     await self._wait(until)
-                else:  # nothing in it was for consumers, or others have it by now
+                else:  # no records for consumers in it, or other members have acquired them
                     await asyncio.sleep(0)
         finally:
             for hosted in self._watched:
-                hosted.leave(self._woken)
+                hosted.remove_waiter(self._woken)
 
     @property
     def _has_failed(self) -> bool:
@@ -108,7 +108,7 @@ class ShareFetching:
     # reading
 
     async def _read(self) -> list[Read]:
-        """As much as may be answered, from the partitions whose turn it is; nothing is acquired yet."""
+        """Read up to the answer's size limit, in the session's order; nothing is acquired yet."""
         found: list[Read] = []
         bytes_left = self._limits.size_bytes_max
         self._unloaded = False
@@ -129,15 +129,15 @@ class ShareFetching:
                 bytes_left -= len(chunk)
         return found
 
-    def _hosted(self, wanted: Wanted) -> HostedShare | None:
-        """None while its state cannot be had: this wakes up when it is loaded, or tries again."""
+    def _hosted(self, wanted: TopicIdPartition) -> HostedShare | None:
+        """None while the state is not loaded: the fetch is woken when it is, or retries."""
         hosted = self._host.find(self._session.group_id, wanted) or self._loaded(wanted)
         if hosted is not None:
             self._watched[hosted] = None
-            hosted.watch(self._woken)
+            hosted.add_waiter(self._woken)
         return hosted
 
-    def _loaded(self, wanted: Wanted) -> HostedShare | None:
+    def _loaded(self, wanted: TopicIdPartition) -> HostedShare | None:
         load = self._loads.pop(wanted, None)
         if load is None or (load.done() and load.cancelled()):
             load = self._host.load(self._session.group_id, wanted)
@@ -169,17 +169,17 @@ class ShareFetching:
 
     # acquiring
 
-    def _acquire(self, reads: Iterable[Read]) -> dict[Wanted, Delivered]:
-        """At once for all, so that nothing waits locked for the rest."""
+    def _acquire(self, reads: Iterable[Read]) -> dict[TopicIdPartition, Delivered]:
+        """Acquire from all partitions in one turn, so that no record stays locked while others are read."""
         now = self._clock.monotonic()
         missing = self._limits.records_max
-        delivered: dict[Wanted, Delivered] = {}
+        delivered: dict[TopicIdPartition, Delivered] = {}
         for wanted, hosted, chunk in reads:
             if missing <= 0:
                 break
             if not hosted.leads:
                 continue
-            wish = Wish(missing, self._limits.batch_size)
+            wish = AcquireLimits(missing, self._limits.batch_size)
             lock_s = self._settings.lock_ms / 1000
             acquired = hosted.acquire(self._session.member_id, chunk, wish, lock_s=lock_s, now=now)
             if acquired:

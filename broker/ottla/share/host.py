@@ -1,7 +1,7 @@
-"""The share-partitions of this broker: loaded by the first fetch, kept while members of the group fetch from here.
+"""The share-partitions of this broker: loaded by the first fetch, kept while members of the group fetch here.
 
-A share-partition that is not needed any longer, or not led, goes when what it took is written; only then may it be
-loaded again, so that nothing that was acknowledged is missing from what is read.
+A share-partition that is unused, or not led any more, is removed when its pending acknowledgements are written. Only
+then may it be loaded again, so that the loaded state includes them.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from ottla.errors import Code, KafkaError
 from ottla.metadata.model.state import ResourceType
 from ottla.replica.partition import Partition
 from ottla.share.core.messages import Persister, ShareKey
-from ottla.share.core.sessions import ShareSession, ShareSessions, Wanted
+from ottla.share.core.sessions import ShareSession, ShareSessions, TopicIdPartition
 from ottla.share.hosted import HostedShare
 from ottla.share.loading import load
 from ottla.share.locks import Locks
@@ -39,10 +39,10 @@ class ShareHost:
         self.sessions = ShareSessions()
 
     def start(self) -> None:
-        """Nothing is loaded before somebody fetches."""
+        """Follow the metadata; share-partitions are loaded by fetches."""
 
     async def stop(self) -> None:
-        """What was acknowledged and not written is not answered any longer."""
+        """Pending acknowledgements stay unanswered."""
         self._locks.stop()
         tasks: list[asyncio.Task[Any]] = [*self._loading.values()]
         for hosted in list(self._hosted.values()):
@@ -58,20 +58,20 @@ class ShareHost:
 
     # share-partitions
 
-    def require(self, wanted: Wanted) -> Partition:
-        """The partition of the topic. KafkaError: it is not here, or another broker leads it."""
+    def require(self, wanted: TopicIdPartition) -> Partition:
+        """The topic's partition. KafkaError if it is not here or another broker leads it."""
         partition = self._replicas.require(*wanted)
         partition.require_leader()
         return partition
 
-    def find(self, group_id: str, wanted: Wanted) -> HostedShare | None:
-        """One that is loaded and in force. KafkaError as `require`."""
+    def find(self, group_id: str, wanted: TopicIdPartition) -> HostedShare | None:
+        """The share-partition if it is loaded and open. KafkaError as `require`."""
         self.require(wanted)
         hosted = self._hosted.get(_key(group_id, wanted))
         return hosted if hosted is not None and hosted.leads else None
 
-    def load(self, group_id: str, wanted: Wanted) -> "asyncio.Task[HostedShare]":
-        """The same, read from where its state is kept. KafkaError as `require`; the task's are those of Persister."""
+    def load(self, group_id: str, wanted: TopicIdPartition) -> "asyncio.Task[HostedShare]":
+        """Load it from its coordinator. KafkaError as `require`; the task raises those of Persister."""
         key, partition = _key(group_id, wanted), self.require(wanted)
         task = self._loading.get(key)
         if task is None:
@@ -82,7 +82,7 @@ class ShareHost:
     def _loaded(self, key: ShareKey, done: "asyncio.Task[HostedShare]") -> None:
         self._loading.pop(key, None)
         if not done.cancelled():
-            done.exception()  # those who asked may have gone
+            done.exception()  # its waiters may have left
 
     async def _load(self, key: ShareKey, partition: Partition) -> HostedShare:
         last = self._hosted.get(key)
@@ -100,13 +100,13 @@ class ShareHost:
             deliveries_max=self._settings.broker("group.share.delivery.count.limit"),
         )
         if not self.sessions.any_of(key.group_id):
-            raise KafkaError(Code.share_session_not_found, f"nobody of {key.group_id} fetches here any longer")
+            raise KafkaError(Code.share_session_not_found, f"no member of {key.group_id} fetches here any more")
         hosted = HostedShare(key, partition, share, persister=self._persister, locks=self._locks, on_end=self._ended)
         self._hosted[key] = hosted
         return hosted
 
     def _ended(self, hosted: HostedShare) -> None:
-        """Kept until it has written what it took."""
+        """Keep it until its pending acknowledgements are written."""
         if hosted.writing is None:
             self._forget(hosted)
         else:
@@ -118,14 +118,14 @@ class ShareHost:
 
     # sessions
 
-    def open_session(self, group_id: str, member_id: str, wanted: Iterable[Wanted]) -> ShareSession:
+    def open_session(self, group_id: str, member_id: str, wanted: Iterable[TopicIdPartition]) -> ShareSession:
         sessions_max = self._settings.broker("group.share.max.share.sessions")
         return self.sessions.open(group_id, member_id, wanted, sessions_max=sessions_max)
 
     def close_session(self, session: ShareSession) -> None:
-        """What its member holds is released; with the last one, the group's share-partitions are forgotten.
+        """Release the member's records. The group's last session here also unloads its share-partitions.
 
-        So the group's offsets may be changed while nobody fetches.
+        So the group's offsets may be altered while no member fetches.
         """
         if not self.sessions.end(session):
             return
@@ -138,6 +138,6 @@ class ShareHost:
                 hosted.end()
 
 
-def _key(group_id: str, wanted: Wanted) -> ShareKey:
+def _key(group_id: str, wanted: TopicIdPartition) -> ShareKey:
     topic, index = wanted
     return ShareKey(group_id, uuid.UUID(bytes=topic), index)

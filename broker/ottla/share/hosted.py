@@ -1,7 +1,7 @@
-"""A share-partition on the broker that leads it: the automaton, its log, and who waits for it.
+"""A share-partition on the broker that leads it: the state machine, its log, and waiting fetches.
 
-One write at a time: what is acknowledged meanwhile goes into the next. So a start that is written holds for everything
-written before it, and nobody overtakes.
+One write at a time: acknowledgements that arrive meanwhile go into the next one. So writes are in order, and a written
+start offset is valid for everything written before it.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from ottla.share.core.messages import Persister, ShareKey
 from ottla.share.core.partition import Acquired, SharePartition
 from ottla.share.locks import Locks
 
-__all__ = ["PASSING", "HostedShare", "Wish", "client_error"]
+__all__ = ["PASSING", "AcquireLimits", "HostedShare", "client_error"]
 
 log = logging.getLogger("ottla.share")
 
@@ -28,21 +28,21 @@ GONE = (*FENCED, Code.group_id_not_found, Code.unknown_topic_or_partition)
 
 
 class Change(NamedTuple):
-    """`done` is of acknowledgements and releases; without it, nobody waits and nothing is taken back."""
+    """`done` is set for acknowledgements and releases; without it nothing waits and nothing is rolled back."""
 
     spans: Sequence[Span]
     done: "asyncio.Future[None] | None"
 
 
-class Wish(NamedTuple):
-    """How many records a member would have, and how many of them in one span if it can be."""
+class AcquireLimits(NamedTuple):
+    """How many records a member wants, and the preferred size of one span."""
 
     records_max: int
     batch_size: int
 
 
 class HostedShare:
-    """`is_over`: it was fenced, or is not needed any longer; it takes no more, but writes what it has taken."""
+    """`is_over`: it was fenced or is unused; it accepts no more changes, but writes the pending ones."""
 
     def __init__(
         self,
@@ -76,14 +76,14 @@ class HostedShare:
 
     @property
     def share(self) -> SharePartition:
-        """As the log is now: it may begin later than before."""
+        """The state machine, moved to the log's current start."""
         self._share.begin_at(self.partition.log.start_offset)
         return self._share
 
-    # who waits
+    # waiting fetches
 
     def moved(self, partition: Partition, appended_bytes: int) -> None:
-        """Of the partition of the topic: there is more to read, or another broker leads it."""
+        """Called by the topic's partition: the high watermark moved, or another broker leads it."""
         if self.leads:
             self.wake()
         else:
@@ -91,27 +91,27 @@ class HostedShare:
 
     @property
     def has_more(self) -> bool:
-        """Perhaps: what is committed, but its transaction is not, is for some."""
+        """Whether there may be more: records of open transactions are for read_uncommitted groups only."""
         begin = self._share.next_offset
         return begin is not None and begin < self.partition.high_watermark
 
     def wake(self) -> None:
-        """The first of those who wait, which wakes the next if it leaves something: hundreds may wait for a record."""
+        """Wake the first waiter; it wakes the next if it leaves records. Hundreds may wait for one record."""
         for waiter in self._waiters:
             waiter.set()
             return
 
-    def watch(self, waiter: asyncio.Event) -> None:
+    def add_waiter(self, waiter: asyncio.Event) -> None:
         self._waiters.setdefault(waiter)
 
-    def pass_on(self, waiter: asyncio.Event) -> None:
-        """There is something, but not enough for this one: let those behind it try."""
+    def wake_next(self, waiter: asyncio.Event) -> None:
+        """There are records, but not enough for this waiter: wake the next one."""
         line = iter(self._waiters)
         if waiter in line and (following := next(line, None)) is not None:
             following.set()
 
-    def leave(self, waiter: asyncio.Event) -> None:
-        """It waits no longer, with or without records."""
+    def remove_waiter(self, waiter: asyncio.Event) -> None:
+        """The fetch has ended, with or without records."""
         self._waiters.pop(waiter, None)
         if self.has_more:
             self.wake()
@@ -124,19 +124,19 @@ class HostedShare:
                 waiter.set()
             self._on_end(self)
 
-    # what is to be written
+    # changes to write
 
     def acknowledge(self, member: str, acknowledgements: Sequence[Acknowledgement]) -> "asyncio.Future[None]":
-        """Done when it is committed. Raises, at once or later, the error for the client."""
+        """Done when committed. Raises the error for the client, at once or through the future."""
         return self._change(self.share.acknowledge(member, acknowledgements))
 
     def release(self, member: str) -> None:
-        """Everything that the member holds."""
+        """Release everything that the member has acquired."""
         if spans := self.share.release(member):
-            self._change(spans).add_done_callback(_ignore_outcome)
+            self._change(spans).add_done_callback(_discard_outcome)
 
-    def acquire(self, member: str, chunk: Chunk, wish: Wish, *, lock_s: float, now: float) -> list[Acquired]:
-        """What the member gets of a chunk; what holds nothing for consumers is passed over for good."""
+    def acquire(self, member: str, chunk: Chunk, wish: AcquireLimits, *, lock_s: float, now: float) -> list[Acquired]:
+        """Acquire records of a chunk for the member; batches without records for consumers are archived."""
         share = self.share
         start = share.start
         acquired = share.acquire(
@@ -160,7 +160,7 @@ class HostedShare:
             self.wake()
 
     def note(self, spans: Sequence[Span] = ()) -> None:
-        """Write it some time, or only the start; nobody waits for it."""
+        """Write these spans, or only the start, with the next write; nothing waits for it."""
         self._enqueue(Change(spans, None))
 
     def _change(self, spans: Sequence[Span]) -> "asyncio.Future[None]":
@@ -220,14 +220,14 @@ class HostedShare:
                 future.set_exception(client_error(failure))
 
 
-def _ignore_outcome(done: "asyncio.Future[None]") -> None:
-    """Nobody waits for it, and the log has it."""
+def _discard_outcome(done: "asyncio.Future[None]") -> None:
+    """For a future without a waiter: its error has been logged."""
     if not done.cancelled():
         done.exception()
 
 
 def client_error(failure: KafkaError) -> KafkaError:
-    """As Kafka: errors between brokers, as codes that clients know."""
+    """Translates errors between brokers into codes that clients know, as Kafka does."""
     if failure.code in PASSING:
         return KafkaError(Code.coordinator_not_available, failure.message)
     if failure.code in FENCED:

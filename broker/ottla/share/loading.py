@@ -1,4 +1,4 @@
-"""Loading a share-partition: its state from where it is kept, or a beginning if it has none."""
+"""Loads a share-partition: reads its state from the coordinator, or chooses its start offset."""
 
 from ottla.config.durations import duration_ms
 from ottla.errors import Code, KafkaError
@@ -21,12 +21,12 @@ async def load(
     records_max: int,
     deliveries_max: int,
 ) -> SharePartition:
-    """KafkaError as the persister's, NOT_LEADER_OR_FOLLOWER when the leader changed meanwhile."""
+    """KafkaError of the persister, and NOT_LEADER_OR_FOLLOWER when the leader changed meanwhile."""
     leader_epoch = partition.leader_epoch
     state = await persister.read(key, leader_epoch=leader_epoch)
     if state.start == UNINITIALIZED:
         start = await _beginning(partition, reset, system)
-        # Written at once: another leader must not begin at what is the latest offset by then.
+        # Written at once: otherwise another leader would start at the latest offset of a later time.
         await persister.write(key, state_epoch=state.state_epoch, leader_epoch=leader_epoch, start=start, batches=())
         state = ShareState(state.state_epoch, start)
     if not partition.is_leader or partition.leader_epoch != leader_epoch:

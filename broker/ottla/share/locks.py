@@ -1,4 +1,4 @@
-"""When locks expire: one timer for all share-partitions of this broker."""
+"""Expires acquisition locks: one timer for all share-partitions of this broker."""
 
 import asyncio
 import heapq
@@ -12,7 +12,7 @@ __all__ = ["Locks"]
 
 class Expiring(Protocol):
     def expire(self, now: float) -> None:
-        """Release what is locked no longer than that."""
+        """Release locks whose deadline is not after `now`."""
 
 
 class Locks:
@@ -28,7 +28,7 @@ class Locks:
             self._arm()
 
     def check_now(self, held: Expiring) -> None:
-        """Locks are in force again that may be over by now."""
+        """Locks were restored, and may have expired by now."""
         self.add(self._clock.monotonic(), held)
 
     def stop(self) -> None:

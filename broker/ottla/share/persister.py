@@ -1,6 +1,6 @@
-"""Where the state of a share-partition is kept: asks the broker that coordinates it, here or elsewhere.
+"""The client of the share coordinator: sends each request to the broker that coordinates its key, perhaps this one.
 
-Every question may be asked twice without harm (see `state`), so an answer that was lost is asked for again.
+All requests are idempotent (see `core/state`), so a request without an answer is retried.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from ottla.share.core.questions import QUESTIONS, Delete, Initialize, Question, 
 __all__ = ["CoordinatedPersister"]
 
 PATIENCE_SECONDS = 10.0
-ANSWER_SECONDS_MAX = 6.0  # a little longer than a coordinator waits for its replicas
+ANSWER_SECONDS_MAX = 6.0  # longer than a coordinator waits for its replicas
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.02, 0.5
 TRY_AGAIN = frozenset({Code.coordinator_not_available, Code.coordinator_load_in_progress, Code.not_coordinator})
 Answered = TypeVar("Answered")
@@ -70,7 +70,7 @@ class CoordinatedPersister:
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     def _may_pass(self, code: Code, key: ShareKey) -> bool:
-        """A topic that is known here and not there is a new one, and will be known there in a moment."""
+        """UNKNOWN_TOPIC_OR_PARTITION may pass if this broker knows the topic: then it is new to the coordinator."""
         is_known = code is Code.unknown_topic_or_partition and key.topic_id in self._feed.image.topics_by_id
         return code in TRY_AGAIN or is_known
 
@@ -78,9 +78,9 @@ class CoordinatedPersister:
         try:
             broker_id = await self._coordinator.leader_of(str(question.key))
         except KafkaError as error:
-            raise KafkaError(Code.coordinator_not_available, f"the state topic cannot be made: {error}") from error
+            raise KafkaError(Code.coordinator_not_available, f"the state topic cannot be created: {error}") from error
         if broker_id == self._asking.node_id:
-            return await question.put_to(self._coordinator)
+            return await question.perform_on(self._coordinator)
         try:
             async with asyncio.timeout(min(seconds_left, ANSWER_SECONDS_MAX)):
                 return await self._ask_other(broker_id, question)
@@ -104,7 +104,7 @@ class CoordinatedPersister:
     async def _answer(self, kind: type[Question[Any]], data: bytes) -> bytes:
         question = msgspec.msgpack.decode(data, type=kind)
         try:
-            answer = await question.put_to(self._coordinator)
+            answer = await question.perform_on(self._coordinator)
         except KafkaError as error:
             return msgspec.msgpack.encode(Reply(error.code, error.message or ""))
         return msgspec.msgpack.encode(Reply(told=msgspec.Raw(msgspec.msgpack.encode(answer))))

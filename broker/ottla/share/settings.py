@@ -1,4 +1,4 @@
-"""What a share group may set for itself, over the broker's own settings."""
+"""The settings of a share group: its own ones over the broker's."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ READ_COMMITTED = "read_committed"
 class ShareSettings(NamedTuple):
     lock_ms: int
     reset: str
-    """Where a group begins that has no offset yet: earliest, latest, or by_duration: and how long ago."""
+    """`reset` (share.auto.offset.reset) is earliest, latest, or by_duration: with a duration."""
     read_committed: bool
 
     @classmethod

@@ -1,11 +1,11 @@
-"""The states of one partition of the state topic, for as long as this broker leads it in one epoch.
+"""The states of one partition of the state topic, while this broker leads it in one epoch.
 
-A change is in force when it is appended, and answered when it is committed. A question that changes nothing writes a
-record all the same: a coordinator that has been replaced and does not know it yet cannot commit, and so never answers
-what is out of date. Only fences of lower epochs, which are never taken back, and summaries for tools come from memory.
+A change is applied when it is appended, and answered when it is committed. A request without a change writes a record
+nevertheless: a coordinator that has been replaced without knowing it cannot commit, so it never answers with stale
+state. Only refusals of lower epochs, which stay valid, and summaries for tools are answered from memory.
 
-The log keeps everything from the oldest snapshot that is still the newest of some key. `prune` deletes what is before,
-and `snapshot_cold` writes new snapshots so that this point moves on.
+The log must keep everything from the oldest snapshot that is still the latest of its key. `prune` deletes records
+before it; `snapshot_cold` writes new snapshots so that this offset advances.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from ottla.replica.partition import Partition
 from ottla.share.core import deciding, records
 from ottla.share.core.deciding import Change
 from ottla.share.core.messages import ShareKey, ShareState, StateBatch, Summary
-from ottla.share.core.state import Kept, Update, begun
+from ottla.share.core.state import Kept, Update, initialized
 
 __all__ = ["ShareShard"]
 
@@ -42,18 +42,18 @@ class ShareShard(CoordinatorShard):
         super().__init__(partition, clock=clock, write_rules=write_rules)
         self.states: dict[ShareKey, Kept] = {}
         self._updates_per_snapshot = updates_per_snapshot
-        self._snapshots: dict[ShareKey, int] = {}  # where the newest one is in the log
-        self._written: dict[ShareKey, int] = {}  # where its last record is
+        self._snapshots: dict[ShareKey, int] = {}  # log offset of the newest snapshot
+        self._written: dict[ShareKey, int] = {}  # log offset of the last record
         self._orphans: set[ShareKey] = set()
 
     @property
     def count(self) -> int:
         return len(self.states)
 
-    # questions, as Persister describes them
+    # requests, as in Persister
 
     async def initialize(self, key: ShareKey, *, state_epoch: int, start: int) -> None:
-        kept = begun(self.states.get(key), state_epoch=state_epoch, start=start, now_ms=self.clock.wall_ms())
+        kept = initialized(self.states.get(key), state_epoch=state_epoch, start=start, now_ms=self.clock.wall_ms())
         if kept is not None:
             self._snapshot(key, kept)
         else:
@@ -94,10 +94,10 @@ class ShareShard(CoordinatorShard):
         return Summary() if kept is None else kept.summary
 
     async def _until_key_committed(self, key: ShareKey) -> None:
-        """What is known of this key may leave this broker. KafkaError when that will not be known here."""
+        """Wait until all records of this key are committed. KafkaError when this broker stops leading first."""
         await self.until_committed(self._written.get(key, NOTHING))
 
-    # writing: append and put in force; KafkaError: neither
+    # writing: append and apply, or neither (KafkaError)
 
     def _update(self, key: ShareKey, kept: Kept, update: Update) -> Kept:
         after = self._write(deciding.update(key, kept, update, **self._terms()))
@@ -105,7 +105,7 @@ class ShareShard(CoordinatorShard):
         return after
 
     def _touch(self, key: ShareKey) -> None:
-        """A record that changes nothing."""
+        """Write a record without a change."""
         self._write(deciding.touch(key, self.states.get(key), **self._terms()))
 
     def _terms(self) -> dict[str, int]:
@@ -120,7 +120,7 @@ class ShareShard(CoordinatorShard):
     def _write(self, change: Change) -> Kept | None:
         if not self.leads:
             raise KafkaError(Code.not_coordinator)
-        effects = deciding.effects_of(change, in_force=partial(self._put, change))
+        effects = deciding.effects_of(change, on_appended=partial(self._put, change))
         self._runner.perform(change.key.group_id, effects)
         if change.after is None:
             self._runner.when_committed(self._written[change.key], partial(self._forget, change.key))
@@ -138,20 +138,21 @@ class ShareShard(CoordinatorShard):
             self._snapshots[key] = offset
 
     def _forget(self, key: ShareKey, _: Code) -> None:
-        """Until its end is committed, whoever asks for it must wait."""
+        """Requests for the key wait until its deletion is committed."""
         if key not in self.states:
             self._written.pop(key, None)
 
-    # upkeep: KafkaError when it must wait
+    # upkeep: KafkaError when it is not possible now
 
     def topics_deleted(self, topic_ids: Collection[uuid.UUID]) -> None:
         for key in [key for key in self.states if key.topic_id in topic_ids]:
             self._delete(key)
 
     def drop_orphans(self, is_known: Callable[[uuid.UUID], bool]) -> int:
-        """States of topics that were unknown in two rounds go: the topics were deleted while nobody led here.
+        """Delete states of topics that were unknown in two rounds: they were deleted while this partition had no
+        leader.
 
-        Once is not enough: this broker may have its part of the log before it has the metadata of a topic.
+        One round is not enough: this broker may load the log before it has the metadata of a new topic.
         """
         orphans = {key for key in self.states if not is_known(key.topic_id)}
         gone, self._orphans = orphans & self._orphans, orphans
@@ -160,7 +161,8 @@ class ShareShard(CoordinatorShard):
         return len(gone)
 
     async def snapshot_cold(self, *, now_ms: int, age_ms: int) -> int:
-        """New snapshots of what was not written for so long, where the log has records that nobody needs; how many."""
+        """Write new snapshots of states without a write for `age_ms`, if that lets records be pruned. Returns how
+        many."""
         if self.partition.log.end_offset - self._oldest_needed() <= len(self.states):
             return 0
         cold = [key for key, kept in self.states.items() if now_ms - kept.written_ms >= age_ms]
@@ -171,7 +173,7 @@ class ShareShard(CoordinatorShard):
         return len(cold)
 
     async def prune(self) -> int:
-        """Delete what newer snapshots replace, once those are committed; how many records."""
+        """Delete records that newer committed snapshots replace. Returns how many."""
         log = self.partition.log
         keep_from, before = self._oldest_needed(), log.start_offset
         if keep_from <= before:
@@ -203,6 +205,6 @@ class ShareShard(CoordinatorShard):
         self.loading = False
 
     def unload(self) -> None:
-        """Another broker leads: the partition says so to whoever waits here."""
+        """Another broker leads: the partition's waiters are answered by the partition."""
         self.ended = True
         self._runner.stop()

@@ -1,4 +1,4 @@
-"""The topic of share-partitions' states: made when the first of them asks for its coordinator."""
+"""The topic of share-partitions' states. It is created when the first client looks for its coordinator."""
 
 from ottla.coordination.internal_topic import InternalTopic
 
@@ -8,7 +8,7 @@ SHARE_STATE_TOPIC = "__share_group_state"
 
 
 class ShareStateTopic(InternalTopic):
-    """Nothing goes by age, size or compaction: the coordinator itself deletes what newer snapshots replace."""
+    """No retention by age or size and no compaction: the coordinator deletes records that newer snapshots replace."""
 
     name = SHARE_STATE_TOPIC
     partitions_setting = "share.coordinator.state.topic.num.partitions"
@@ -19,7 +19,7 @@ class ShareStateTopic(InternalTopic):
             ("cleanup.policy", "delete"),
             ("compression.type", "producer"),
             ("min.insync.replicas", str(self._limited("share.coordinator.state.topic.min.isr", most=factor))),
-            ("retention.bytes", "-1"),  # Kafka leaves this one to the brokers' default, and loses states by it
+            ("retention.bytes", "-1"),  # Kafka uses the brokers' default here, and may lose states by it
             ("retention.ms", "-1"),
             ("segment.bytes", str(self._settings.broker("share.coordinator.state.topic.segment.bytes"))),
         ]

@@ -1,25 +1,29 @@
-"""Transactions: a pure automaton, and the shell that lets it live in `__transaction_state`.
+"""Transactions: a pure state machine, and the coordinator that keeps it in `__transaction_state`.
 
-    api/k22 … k66      decode, ask, answer
-    coordinator        this broker's shards; what it has in common with that of groups is in `coordination`
-    shard              the transactions of one partition of the state topic, as long as this broker leads it
-    markers            orders markers from the leaders of a transaction's partitions, until all have written them
-    exchange           questions between brokers; marking: markers for partitions that this broker leads
-    verifying          the other side: a partition's leader asks the coordinator before the first batch gets in
+    api/k22 … k66      the requests of clients
+    coordinator        this broker's shards (what coordinators share is in `coordination`)
+    shard              the transactions of one partition of the state topic, while this broker leads it
+    timeouts           aborts transactions that exceed their transaction.timeout.ms
+    marker_sender      sends markers to the leaders of a transaction's partitions until all have written them
+    marker_writer      writes markers into partitions that this broker leads
+    exchange           requests between brokers
+    verifying          a partition's leader asks the coordinator before it appends a transaction's first batch
+    state_topic        creates the topic when the first client looks for its coordinator
     core/states        the table of states and events
-    core/transaction   one transactional id; what each event makes of it
+    core/transaction   one transactional id, and its change by each event
     core/deciding      requests to decisions
+    core/messages      the types of requests between brokers
     core/records       Kafka's formats in the state topic
 
-**State is what the log says.** A decision's record is appended first; if that is refused, nothing changes. Then it is
-in force here for whoever asks next, but nothing leaves this broker before the record is committed: answers wait for the
-last record of their transaction, and markers are sent when the decision to end (PrepareCommit, PrepareAbort) is
-committed. A broker that loses the partition forgets the shard; whoever leads next reads the log, finds transactions
-that were being ended, and sends their markers again. A marker that comes twice does no harm.
+**The log is the state.** A decision's record is appended first; if that is refused, nothing changes. An appended record
+is applied at once, but nothing leaves this broker before the record is committed: answers wait for the last record of
+their transaction, and markers are sent when the decision to end it (PrepareCommit, PrepareAbort) is committed. A broker
+that loses the partition drops the shard; the next leader replays the log, finds transactions in a Prepare state and
+sends their markers again. Writing a marker twice does no harm.
 
-**Two flows.** Clients of the old flow add partitions themselves and keep their epoch; those of `transaction.version` 2
-(KIP-890) let the partitions' leaders add them, and get a new epoch with every end, so that nothing late of one
-transaction can get into the next.
+**Two flows.** Clients of the old flow add partitions themselves and keep their epoch. With `transaction.version` 2
+(KIP-890) the partitions' leaders add them, and the epoch is bumped at every end, so that a late message of one
+transaction cannot enter the next.
 
 `core` is pure: no clock, disk or network, neither its own nor imported.
 """

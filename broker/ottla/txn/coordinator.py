@@ -1,6 +1,5 @@
 """The transactions that this broker coordinates: a shard for every partition of the state topic that it leads."""
 
-import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
 from ottla.coordination.coordinator import Coordinator, Surroundings
@@ -13,14 +12,13 @@ from ottla.txn.core.deciding import Decision, ProducerSession
 from ottla.txn.core.messages import Membership, Partitions
 from ottla.txn.core.transaction import Transaction
 from ottla.txn.exchange import Exchange
-from ottla.txn.markers import Markers
+from ottla.txn.marker_sender import MarkerSender
 from ottla.txn.shard import Ask, TransactionShard
 from ottla.txn.state_topic import StateTopic
+from ottla.txn.timeouts import abort_timed_out
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["FEATURE", "TransactionCoordinator"]
-
-log = logging.getLogger("ottla.txn")
 
 FEATURE = "transaction.version"
 COMMIT_SECONDS_MAX = 5.0
@@ -33,14 +31,14 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         topic = StateTopic(config=around.config, settings=around.settings, controller=around.controller)
         super().__init__(topic, around)
         self._new_producer_id = new_producer_id
-        self._markers = Markers(feed=around.feed, exchange=exchange)
+        self._markers = MarkerSender(feed=around.feed, exchange=exchange)
         exchange.coordinate(self.member_codes)
 
     async def stop(self) -> None:
         self._markers.close()
         await super().stop()
 
-    # who keeps what
+    # looking up
 
     @property
     def version(self) -> int:
@@ -103,7 +101,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         return await self._decide(shard, transactional_id, ask)
 
     async def member_codes(self, membership: Membership) -> list[Code]:
-        """What a partition's leader asks before it lets a first batch in."""
+        """A partition's leader asks before it appends a transaction's first batch."""
         session = ProducerSession(membership.producer_id, membership.epoch)
         partitions = membership.partitions
         try:
@@ -141,32 +139,15 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     def _upkeep(self) -> Iterable[Coroutine[None, None, None]]:
         interval = "transaction.remove.expired.transaction.cleanup.interval.ms"
-        yield self._abort_late()
+        yield self._abort_timed_out()
         yield self._expire_every(interval, self._expire, "transactional ids")
 
     async def _expire(self, shard: TransactionShard) -> int:
         expiration_ms = self._settings.broker("transactional.id.expiration.ms")
         return await shard.expire(now_ms=self._now_ms(), expiration_ms=expiration_ms)
 
-    async def _abort_late(self) -> None:
+    async def _abort_timed_out(self) -> None:
         while True:
             await self._pause("transaction.abort.timed.out.transaction.cleanup.interval.ms")
             for shard in self._ready():
-                for late in shard.late(self._now_ms()):
-                    await self._abort(shard, late)
-
-    async def _abort(self, shard: TransactionShard, late: Transaction) -> None:
-        """In the place of its producer, unless that one was faster."""
-
-        def ask(transaction: Transaction | None, new_producer_id: int) -> Decision:
-            if transaction is not late:
-                return Decision(Code.none)
-            return deciding.fence(late, version=self.version, new_producer_id=new_producer_id, now_ms=self._now_ms())
-
-        try:
-            decision = await shard.decide(late.id, ask, patience_s=0)
-        except KafkaError as error:
-            log.warning("transaction %s is too old but cannot be aborted now: %s", late.id, error)
-            return
-        if decision.write is not None:
-            log.info("transaction %s of producer %d took longer than %d ms", late.id, late.producer_id, late.timeout_ms)
+                await abort_timed_out(shard, version=self.version, now_ms=self._now_ms())

@@ -1,4 +1,4 @@
-"""Questions between brokers about transactions: asked here, or where another broker must answer."""
+"""Requests between brokers about transactions, and this broker's answers; requests to itself stay local."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +28,7 @@ AddPartitions = Callable[[Membership], Awaitable[list[Code]]]
 
 
 class Exchange:
-    """`write_here`: markers for partitions that this broker leads. Its coordinator comes by `coordinate`."""
+    """`write_here` writes markers into partitions that this broker leads. `coordinate` sets its coordinator later."""
 
     def __init__(self, asking: Asking, *, write_here: WriteMarkers) -> None:
         self._asking = asking
@@ -38,7 +38,7 @@ class Exchange:
         asking.answers[ADD_PARTITIONS] = self._answer_membership
 
     def coordinate(self, add_here: AddPartitions) -> None:
-        """Questions about memberships for this broker's own coordinator, which itself needs the exchange."""
+        """Set the handler for memberships: the coordinator itself, which needs the exchange first."""
         self._add_here = add_here
 
     async def write_markers(self, broker_id: int, orders: list[MarkerOrder]) -> list[Code]:
@@ -57,18 +57,18 @@ class Exchange:
     async def _ask(self, broker_id: int, method: str, question: msgspec.Struct, count: int) -> list[Code]:
         numbers = (await self._asking.ask(broker_id, method, question, Codes)).codes
         if len(numbers) != count:
-            raise Unreachable(f"broker {broker_id} answers {len(numbers)} codes to {count} questions")
+            raise Unreachable(f"broker {broker_id} sent {len(numbers)} codes for {count} items")
         try:
             return [Code(number) for number in numbers]
         except ValueError as error:
-            raise Unreachable(f"broker {broker_id} answers something that cannot be read: {error}") from error
+            raise Unreachable(f"broker {broker_id} sent an answer that cannot be decoded: {error}") from error
 
     async def _answer_markers(self, data: bytes) -> bytes:
         try:
             orders = read_orders(data)
         except TooMany as many:
-            # One code, where the asker expects as many as it has partitions, is no answer to it.
-            log.error("markers for %s partitions in a message; at most %d come", many, PARTITIONS_PER_MESSAGE_MAX)
+            # A single code: the sender expects one per partition and treats this as no answer.
+            log.error("a request has markers for %s partitions; the limit is %d", many, PARTITIONS_PER_MESSAGE_MAX)
             return _packed([Code.invalid_request])
         return _packed(await self._write_here(orders))
 

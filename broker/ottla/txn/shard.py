@@ -1,4 +1,4 @@
-"""The transactions of one partition of the state topic, for as long as this broker leads it in one epoch."""
+"""The transactions of one partition of the state topic, while this broker leads it in one epoch."""
 
 import asyncio
 import logging
@@ -22,14 +22,14 @@ __all__ = ["Ask", "Delivery", "TransactionShard"]
 log = logging.getLogger("ottla.txn")
 
 RETRY_SECONDS = 0.1
-EXPIRED_PER_TURN_MAX = 50  # then others have a turn of the loop
+EXPIRED_PER_TURN_MAX = 50  # then the loop serves other work
 Ask = Callable[[Transaction | None, int], Decision]
-"""A question to the automaton: about this transaction, with this fresh producer id or -1."""
+"""A decision function: takes the transaction and a new producer id, or -1."""
 
 
 class Delivery(Protocol):
     async def deliver(self, transaction: Transaction, *, coordinator_epoch: int, leads: Callable[[], bool]) -> bool:
-        """Returns when every partition has its marker; False when this coordinator has been replaced."""
+        """True when every partition has its marker; False when this coordinator has been replaced."""
 
 
 class TransactionShard(CoordinatorShard):
@@ -46,7 +46,7 @@ class TransactionShard(CoordinatorShard):
     ) -> None:
         super().__init__(partition, clock=clock, write_rules=write_rules)
         self.transactions: dict[str, Transaction] = {}
-        self._written: dict[str, int] = {}  # id → the place of its last record in the log
+        self._written: dict[str, int] = {}  # id → the log offset of its last record
         self._delivery = delivery
         self._new_producer_id = new_producer_id
         self._ending: dict[str, asyncio.Task[None]] = {}
@@ -58,9 +58,9 @@ class TransactionShard(CoordinatorShard):
     # deciding
 
     async def decide(self, transactional_id: str, ask: Ask, *, patience_s: float) -> Decision:
-        """Ask, write, and answer when that is committed. KafkaError when this broker cannot, in a coordinator's code.
+        """Decide, write, and return when committed. KafkaError, in a coordinator's code, when this broker cannot.
 
-        One who comes while the transaction before is being ended waits a little rather than come again.
+        While the previous transaction is ending, the call waits up to `patience_s`, so that the client need not retry.
         """
         new_producer_id, give_up_at = NONE, self.clock.monotonic() + patience_s
         while True:
@@ -81,14 +81,14 @@ class TransactionShard(CoordinatorShard):
         try:
             return await self._new_producer_id()
         except KafkaError as error:
-            raise KafkaError(Code.coordinator_not_available, f"no producer id can be had: {error}") from error
+            raise KafkaError(Code.coordinator_not_available, f"no producer id is available: {error}") from error
 
     def _require_leads(self) -> None:
         if not self.leads:
             raise KafkaError(Code.not_coordinator)
 
     async def until_id_committed(self, transactional_id: str) -> None:
-        """What is known of this id may leave this broker. KafkaError when that will not be known here."""
+        """Wait until all records of this id are committed. KafkaError when this broker stops leading first."""
         await self.until_committed(self._written.get(transactional_id, NONE))
 
     async def _until_ended(self, transactional_id: str, patience_s: float) -> None:
@@ -101,8 +101,8 @@ class TransactionShard(CoordinatorShard):
     # writing
 
     def write(self, transaction: Transaction) -> None:
-        """Append it and put it in force; KafkaError: neither. An end goes on by itself from here."""
-        effects = records.effects_of(transaction, in_force=partial(self._put, transaction))
+        """Append and apply, or neither (KafkaError). A Prepare state then runs to its end by itself."""
+        effects = records.effects_of(transaction, on_appended=partial(self._put, transaction))
         self._runner.perform(transaction.id, effects)
 
     def _put(self, transaction: Transaction, offset: int) -> None:
@@ -110,7 +110,7 @@ class TransactionShard(CoordinatorShard):
         self._written[transaction.id] = offset
 
     async def expire(self, *, now_ms: int, expiration_ms: int) -> int:
-        """Ids that were not used for so long go, in slices; how many."""
+        """Remove ids that were not used for `expiration_ms`, in slices. Returns how many."""
         count, old = 0, [one for one in self.transactions.values() if one.is_expired(now_ms, expiration_ms)]
         for begin in range(0, len(old), EXPIRED_PER_TURN_MAX):
             if begin:
@@ -130,17 +130,17 @@ class TransactionShard(CoordinatorShard):
         self._runner.when_committed(offset, partial(self._forget, transactional_id))
 
     def _forget(self, transactional_id: str, _: Code) -> None:
-        """Until its end is committed, whoever asks for it must wait."""
+        """Requests for the id wait until its deletion is committed."""
         if transactional_id not in self.transactions:
             self._written.pop(transactional_id, None)
 
-    def late(self, now_ms: int) -> list[Transaction]:
-        return [one for one in self.transactions.values() if one.is_late(now_ms)]
+    def timed_out(self, now_ms: int) -> list[Transaction]:
+        return [one for one in self.transactions.values() if one.is_timed_out(now_ms)]
 
     # ending: markers to all partitions, then the last record
 
     def on_send(self, message: Transaction) -> None:
-        """Its markers, and the last record, in a task of its own. `_until_ended` waits for that task."""
+        """Send markers and write the last record in a separate task. `_until_ended` waits for that task."""
         transaction = message
         task = self._ending[transaction.id] = asyncio.ensure_future(self._finish(transaction))
         task.add_done_callback(lambda _: self._finished(transaction.id, task))
@@ -153,9 +153,9 @@ class TransactionShard(CoordinatorShard):
 
     async def _finish(self, transaction: Transaction) -> None:
         try:
-            await self._runner.until_safe(self._written[transaction.id])
+            await self._runner.until_committed(self._written[transaction.id], timeout_s=None)
         except KafkaError:
-            return  # this broker leads no longer, and whoever does will find out what the log says
+            return  # another broker leads; it finds the transaction in the log
         if await self._delivery.deliver(transaction, coordinator_epoch=self.epoch, leads=lambda: self.leads):
             await self._complete(transaction)
 
@@ -164,7 +164,7 @@ class TransactionShard(CoordinatorShard):
             try:
                 self.write(transaction.marked(now_ms=self.clock.wall_ms()))
             except KafkaError as error:
-                log.warning("%s: the end of transaction %s is written again: %s", self, transaction.id, error)
+                log.warning("%s: completing transaction %s failed; retrying: %s", self, transaction.id, error)
                 await asyncio.sleep(RETRY_SECONDS)
 
     # beginning and end
@@ -185,7 +185,7 @@ class TransactionShard(CoordinatorShard):
                     self._runner.perform(transaction.id, [Send(transaction)])
 
     def unload(self) -> None:
-        """Another broker leads: the partition says so to whoever waits here."""
+        """Another broker leads: the partition's waiters are answered by the partition."""
         self.ended = True
         self._runner.stop()
         for task in self._ending.values():

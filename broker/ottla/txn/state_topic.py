@@ -1,4 +1,4 @@
-"""The state topic: made when the first transactional id asks for its coordinator."""
+"""The state topic. It is created when the first client looks for its coordinator."""
 
 from ottla.coordination.internal_topic import InternalTopic
 

@@ -1,7 +1,7 @@
-"""A partition's leader asks the coordinator before the first batch of a transaction gets in (KIP-890).
+"""Before it appends the first batch of a transaction, a partition's leader asks the coordinator (KIP-890).
 
-Clients of the old flow have added the partition before, which is checked; for those that bump their epoch with every
-transaction (Produce 12 and later) it is added now. Questions of one producer that come together are asked together.
+Clients of the old flow have added the partition before, which is verified. For clients that bump their epoch with every
+transaction (Produce 12 and later) it is added now. Concurrent requests for one producer are sent together.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
 
 
 class Verifier:
-    """`leader` knows which broker coordinates a transactional id; -1: none."""
+    """`leader` returns the broker that coordinates a transactional id, or -1."""
 
     def __init__(self, leader: Callable[[str], int], exchange: Exchange) -> None:
         self._leader = leader
@@ -43,7 +43,7 @@ class Verifier:
         self._waiting: dict[Asked, dict[TopicPartition, asyncio.Future[Code]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def vouch(self, asked: Asked, partition: TopicPartition, *, knows_abortable: bool) -> None:
+    async def verify(self, asked: Asked, partition: TopicPartition, *, knows_abortable: bool) -> None:
         """KafkaError, in a produce request's code, unless the partition is in the transaction.
 
         `knows_abortable`: the client understands TRANSACTION_ABORTABLE.
@@ -83,12 +83,12 @@ class Verifier:
 
 
 def _refusal(code: Code, asked: Asked, partition: TopicPartition, *, knows_abortable: bool) -> KafkaError:
-    """As Kafka's ReplicaManager translates it for producers."""
+    """The error for producers, translated as in Kafka's ReplicaManager."""
     where = f"partition {partition[0]}-{partition[1]} and the transaction of {asked.transactional_id}"
     if code in TRY_AGAIN or (code is Code.concurrent_transactions and not asked.add):
         return KafkaError(Code.not_enough_replicas, f"Unable to verify {where}. Underlying error: {code.name}")
     if code is Code.producer_fenced:
-        return KafkaError(Code.invalid_producer_epoch, f"{where}: the producer's epoch {asked.epoch} is over")
+        return KafkaError(Code.invalid_producer_epoch, f"{where}: the producer's epoch {asked.epoch} is fenced")
     if code is Code.transaction_abortable and not knows_abortable:
         return KafkaError(Code.invalid_txn_state, f"Partition was not added to the transaction: {where}")
     return KafkaError(code, where)

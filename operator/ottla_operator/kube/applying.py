@@ -1,4 +1,4 @@
-"""Server-side apply of objects that differ from what they should be; the others are not written."""
+"""Server-side apply of objects that differ from their manifest; the others are not written."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,7 @@
-"""The only module that talks to the API server (besides Kopf, which watches).
+"""The client of the API server; only Kopf's watch has another one.
 
-The asynchronous client of the `kubernetes` package brings configuration, certificates and renewed tokens; objects
-travel as plain dicts, since manifests are made as such and are applied by the server, not merged here.
+The asynchronous client of the `kubernetes` package provides configuration, certificates and token renewal. Objects are
+plain dicts: manifests are built as dicts, and the server applies them (server-side apply).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ FIELD_MANAGER = "ottla-operator"
 ANSWER_SECONDS_MAX = 15.0
 REQUESTS_AT_ONCE_MAX = 16
 PAGE_SIZE = 500
-# Counted from the first of the lines that are asked for: too few would cut off the last ones.
+# limitBytes counts from the first of the tailLines, so a small limit would drop the last lines.
 LOG_BYTES_MAX = 1 << 18
 Manifest = dict[str, Any]
 
@@ -57,7 +57,7 @@ def kind_of(resource: type[Resource]) -> Kind:
 
 
 class KubeError(TemporaryFailure):
-    """The API server refused or did not answer; the text is its sentence."""
+    """The API server returned an error status, or did not answer (status 0). The text is its message."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -65,19 +65,19 @@ class KubeError(TemporaryFailure):
 
 
 class Conflict(KubeError):
-    """Somebody else has changed or made the object meanwhile: read it again."""
+    """409: the object was changed or created meanwhile. Read it again."""
 
 
 class Kube:
-    """Open it in the loop that uses it."""
+    """Connect in the event loop that uses it."""
 
     def __init__(self, api: client.ApiClient) -> None:
         self._api = api
-        self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)  # the wait for a slot does not count as the server's time
+        self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)  # waiting for a slot does not count towards the time-out
 
     @staticmethod
     async def connect() -> "Kube":
-        """Inside a pod by its service account, elsewhere by KUBECONFIG."""
+        """In a pod with its service account, elsewhere with KUBECONFIG."""
         settings = client.Configuration()
         try:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
@@ -100,7 +100,7 @@ class Kube:
             raise
 
     async def list(self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None) -> list[Manifest]:
-        """With the kind and version that the API server leaves out of lists."""
+        """All pages. Adds apiVersion and kind, which the API server omits in list items."""
         query = {"limit": str(PAGE_SIZE)}
         if labels:
             query["labelSelector"] = ",".join(f"{name}={value}" for name, value in labels.items())
@@ -114,7 +114,7 @@ class Kube:
             query["continue"] = following
 
     async def log(self, namespace: str, pod: str, *, container: str = "", lines_max: int = 20) -> str:
-        """The last lines of a pod's output; empty when there are none."""
+        """The last lines of a container's log; empty if there is none."""
         query = {"tailLines": str(lines_max), "limitBytes": str(LOG_BYTES_MAX)} | (
             {"container": container} if container else {}
         )
@@ -130,13 +130,13 @@ class Kube:
     # writing
 
     async def apply(self, manifest: Manifest, kind: Kind) -> Manifest:
-        """By the server, as the owner of these fields; the object as it is then."""
+        """Server-side apply with force: this field manager owns the fields. Returns the resulting object."""
         metadata = manifest["metadata"]
         path = _path(kind, metadata.get("namespace", ""), metadata["name"])
         return await self._apply(path, manifest)
 
-    async def replace_status(self, kind: Kind, *, namespace: str, name: str, status: Manifest) -> None:
-        """An object that is gone needs none."""
+    async def apply_status(self, kind: Kind, *, namespace: str, name: str, status: Manifest) -> None:
+        """Server-side apply to the status subresource. No error if the object does not exist."""
         body = {"apiVersion": kind.api, "kind": kind.kind, "metadata": {"name": name}, "status": status}
         try:
             await self._apply(f"{_path(kind, namespace, name)}/status", body)
@@ -149,14 +149,14 @@ class Kube:
         return await self._ask("PATCH", path, query=query, body=body, content="application/apply-patch+yaml")
 
     async def add_finalizer(self, kind: Kind, about: Metadata, finalizer: str) -> None:
-        """An object that is gone needs none."""
+        """No error if the object does not exist."""
         metadata = {"name": about.name, "namespace": about.namespace, "uid": about.uid, "finalizers": [finalizer]}
         body = {"apiVersion": kind.api, "kind": kind.kind, "metadata": metadata}
-        with contextlib.suppress(Conflict):  # the uid keeps another object from being made
+        with contextlib.suppress(Conflict):  # with a uid, apply never creates an object
             await self._apply(_path(kind, about.namespace, about.name), body)
 
     async def remove_finalizer(self, kind: Kind, about: Metadata, finalizer: str) -> None:
-        """Whoever added it. Conflict when somebody else changes the object at the same time."""
+        """Remove it whichever field manager owns it. Raises Conflict when the object changes at the same time."""
         live = await self.get(kind, about.namespace, about.name)
         if live is None or live["metadata"]["uid"] != about.uid:
             return
@@ -166,7 +166,7 @@ class Kube:
         await self._ask("PATCH", path, query={"fieldManager": FIELD_MANAGER}, body=body, content=content)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str | None = None) -> None:
-        """Exactly the object with this uid, when given. One that is gone is no error."""
+        """`uid` is a precondition: Conflict for another object of this name. No error if the object does not exist."""
         body = {"preconditions": {"uid": uid}} if uid else {}
         try:
             await self._ask("DELETE", _path(kind, namespace, name), body=body)
@@ -175,7 +175,7 @@ class Kube:
                 raise
 
     async def create(self, manifest: Manifest, kind: Kind) -> Manifest:
-        """Conflict when there is one already."""
+        """Raises Conflict if the object exists."""
         return await self._ask("POST", _path(kind, manifest["metadata"].get("namespace", "")), body=manifest)
 
     # requests

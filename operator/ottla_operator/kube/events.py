@@ -1,4 +1,4 @@
-"""Kubernetes' Events (`kubectl describe`, `kubectl get events`): what the operator did, at a bounded rate."""
+"""Kubernetes Events (`kubectl describe`, `kubectl get events`) about what the operator did, at a bounded rate."""
 
 import logging
 import uuid

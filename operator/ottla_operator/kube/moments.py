@@ -1,4 +1,4 @@
-"""The time of day as Kubernetes writes it. Plans get texts and seconds: they know no clock."""
+"""The current time in Kubernetes' format. Plans get times as arguments."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What exists of a cluster in Kubernetes, as typed values."""
+"""Reads what exists of a cluster in Kubernetes, as typed values."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Writing the status of an object, only when it has changed."""
+"""Writes the status of an object when it has changed."""
 
 from typing import Any, TypeVar, cast
 
@@ -30,7 +30,7 @@ class StatusWriter:
         if before == now:
             return False
         status: dict[str, Any] = msgspec.to_builtins(now)
-        await self._kube.replace_status(kind, namespace=about.namespace, name=about.name, status=status)
+        await self._kube.apply_status(kind, namespace=about.namespace, name=about.name, status=status)
         if len(self._written) >= REMEMBERED_MAX:
             self._written.clear()
         self._written[about.uid] = (about.resource_version, now)

@@ -1,4 +1,4 @@
-"""What the objects of a cluster are called and how they are labelled. Pure."""
+"""Names and labels of a cluster's objects. Pure."""
 
 import hashlib
 import re

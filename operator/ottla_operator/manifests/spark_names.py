@@ -1,4 +1,4 @@
-"""What the objects of a SparkApplication are called and how they are labelled. Pure."""
+"""Names and labels of a SparkApplication's objects. Pure."""
 
 from typing import Any
 

@@ -1,1 +1,10 @@
-"""Decisions: what should exist, what to do next, what the status says. Pure."""
+"""Decisions: what should exist, what to do next, what the status says. Pure.
+
+layout           the nodes of a KafkaCluster: pools, zones, ids
+rollout          which pod is restarted next, and why the others are not
+topics           what to create, change and delete in Kafka
+spark_phases     the phases of a SparkApplication; spark_driver: its pods
+cluster_status, spark_status, conditions    what the status says
+observed         what exists, as decisions need it; comparison: whether an object is as it should be
+obstacle         why something is not possible now
+"""

@@ -1,4 +1,4 @@
-"""Is an object what it should be? Pure."""
+"""Whether an object is as its manifest says. Pure."""
 
 import hashlib
 import json

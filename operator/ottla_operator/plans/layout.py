@@ -1,4 +1,4 @@
-"""Which nodes a cluster consists of, where they live and what they are called. Pure.
+"""The nodes of a cluster: their pools, zones, ids and names. Pure.
 
 A pool's nodes in one zone are a set with a block of node ids. What was decided once is recorded on StatefulSets and
 volume claims, and is never decided again: data cannot follow a change of mind.

@@ -83,7 +83,7 @@ def play() -> Play:
     return run
 
 
-def test_in_force_at_once_and_what_follows_when_committed(play: Play) -> None:
+def test_applied_when_appended_and_continued_when_committed(play: Play) -> None:
     async def what(stage: Stage) -> None:
         stage.runner.perform("g", [stage.write(), Send("at once")])
         assert stage.seen == [("in force", 0), ("send", "at once")]
@@ -108,9 +108,9 @@ def test_nobody_waits_longer_than_allowed(play: Play) -> None:
     async def what(stage: Stage) -> None:
         stage.runner.perform("g", [stage.write()])
         with pytest.raises(KafkaError, match="coordinator_not_available"):
-            await stage.runner.until_committed(0)
+            await stage.runner.until_committed(0, timeout_s=stage.runner.commit_s_max)
         assert stage.seen[1:] == [("send", "coordinator_not_available")]
-        safe = asyncio.ensure_future(stage.runner.until_safe(0))
+        safe = asyncio.ensure_future(stage.runner.until_committed(0, timeout_s=None))
         await asyncio.sleep(0.05)
         assert not safe.done(), "but messages to other brokers wait as long as it takes"
         await stage.partition.commit()

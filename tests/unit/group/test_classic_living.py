@@ -153,7 +153,7 @@ class Restored:
     def put_group(self, group: ClassicGroup) -> None:
         self.groups[group.group_id] = group
 
-    def forget_group(self, group_id: str, kind: str) -> None:
+    def remove_group(self, group_id: str, kind: str) -> None:
         del self.groups[group_id]
 
 

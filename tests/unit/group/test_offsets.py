@@ -18,10 +18,10 @@ class Kept:
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str, int], CommittedOffset] = {}
 
-    def keep_offset(self, group: str, topic: str, partition: int, committed: CommittedOffset) -> None:
+    def record_offset(self, group: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         self.kept[group, topic, partition] = committed
 
-    def forget_offset(self, group: str, topic: str, partition: int) -> None:
+    def remove_offset(self, group: str, topic: str, partition: int) -> None:
         del self.kept[group, topic, partition]
 
 
@@ -52,7 +52,7 @@ def test_groups_lie_where_java_puts_them(group: str, partition: int) -> None:
 def offsets_of(*entries: tuple[str, int, int]) -> GroupOffsets:
     offsets = GroupOffsets()
     for topic, committed_ms, expires_ms in entries:
-        offsets.keep(topic, 0, CommittedOffset(1, -1, "", committed_ms, expires_ms))
+        offsets.record(topic, 0, CommittedOffset(1, -1, "", committed_ms, expires_ms))
     return offsets
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.group.persisting import StateKeeper
+from ottla.group.persisting import StateReconciler
+from ottla.group.share.initialization import partitions_in, start_deleting, start_initializing
 from ottla.group.share.records import StatePartitions
-from ottla.group.share.states import beginning, leaving, partitions_in
 from ottla.share.core.messages import UNINITIALIZED, ShareKey, Summary
 from support.consumer_groups import GROUP, topic_id
 from support.share_groups import ShareClient, ShareShard
@@ -42,7 +42,7 @@ class Place:
         self.shard: Any = ShareShard({"t": 2, "u": 1})
         self.persister = Unreliable()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.keeper = StateKeeper(self.persister, image=lambda: self.shard.image, keep=self._tasks.add)
+        self.reconciler = StateReconciler(self.persister, image=lambda: self.shard.image, keep=self._tasks.add)
         self.member = ShareClient(self.shard, "a", ["t"])
 
     @property
@@ -61,7 +61,7 @@ class Place:
         return {(names[key.topic_id], key.partition) for key in self.persister.states}
 
     async def reconcile(self) -> None:
-        self.keeper.reconcile(self.shard, self.group)
+        self.reconciler.reconcile(self.shard, self.group)
         while self._tasks:
             await self._tasks.pop()
 
@@ -107,7 +107,7 @@ async def test_what_could_not_be_begun_is_begun_later(place: Place) -> None:
 async def test_whoever_coordinates_next_finishes_it(place: Place) -> None:
     place.member.beat()
     missing = frozenset({(T.bytes, 0), (T.bytes, 1)})
-    place.shard.keep(beginning(place.states, missing, place.shard.image))
+    place.shard.keep(start_initializing(place.states, missing, place.shard.image))
     await place.reconcile()
     assert partitions_in(place.states.initialized) == missing
 
@@ -119,7 +119,7 @@ async def test_states_go_with_their_topic(place: Place) -> None:
     place.persister.lost = {0}
     await place.reconcile()
     assert place.kept == {("t", 0)}
-    assert partitions_in(place.states.initialized), "still in the book: it is not done"
+    assert partitions_in(place.states.initialized), "still recorded: the deletion is not done"
     place.persister.lost = set()
     await place.reconcile()
     assert (place.kept, place.states) == (set(), StatePartitions())
@@ -128,16 +128,16 @@ async def test_states_go_with_their_topic(place: Place) -> None:
 @played
 async def test_offsets_are_altered_and_deleted_while_nobody_reads(place: Place) -> None:
     await place.begin()
-    refused = place.keeper.alter(place.shard, place.group, {(T.bytes, 0): 7})
+    refused = place.reconciler.alter(place.shard, place.group, {(T.bytes, 0): 7})
     with pytest.raises(KafkaError, match="not empty"):
         await refused
     place.member.leave()
     epoch = place.group.log.epoch
-    outcomes = await place.keeper.alter(place.shard, place.group, {(T.bytes, 0): 7, (U.bytes, 0): 9})
+    outcomes = await place.reconciler.alter(place.shard, place.group, {(T.bytes, 0): 7, (U.bytes, 0): 9})
     assert set(outcomes.values()) == {Code.none}
     assert await place.persister.summary(ShareKey(GROUP, T, 0)) == Summary(epoch + 1, 7, 0)
     assert partitions_in(place.states.initialized) == {(T.bytes, 0), (T.bytes, 1), (U.bytes, 0)}
-    await place.keeper.delete(place.shard, place.group, [T.bytes])
+    await place.reconciler.delete(place.shard, place.group, [T.bytes])
     assert place.kept == {("u", 0)}
     assert partitions_in(place.states.initialized) == {(U.bytes, 0)} and not place.states.deleting
 
@@ -146,7 +146,7 @@ async def test_offsets_are_altered_and_deleted_while_nobody_reads(place: Place) 
 async def test_a_deletion_that_was_cut_short_is_finished(place: Place) -> None:
     await place.begin()
     place.member.leave()
-    after, _ = leaving(place.states, [T.bytes], place.shard.image)
+    after, _ = start_deleting(place.states, [T.bytes], place.shard.image)
     place.shard.keep(after)
     await place.reconcile()
     assert (place.kept, place.states) == (set(), StatePartitions())
@@ -156,14 +156,14 @@ async def test_a_deletion_that_was_cut_short_is_finished(place: Place) -> None:
 async def test_a_group_goes_with_all_its_states(place: Place) -> None:
     await place.begin()
     with pytest.raises(KafkaError, match="not empty"):
-        await place.keeper.delete_group(place.shard, place.group)
+        await place.reconciler.delete_group(place.shard, place.group)
     place.member.leave()
     place.persister.lost = {1}
     with pytest.raises(KafkaError):
-        await place.keeper.delete_group(place.shard, place.group)
+        await place.reconciler.delete_group(place.shard, place.group)
     assert GROUP in place.shard.groups
     place.persister.lost = set()
-    await place.keeper.delete_group(place.shard, place.group)
+    await place.reconciler.delete_group(place.shard, place.group)
     assert (place.kept, GROUP in place.shard.groups) == (set(), False)
 
 

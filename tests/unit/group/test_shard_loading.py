@@ -29,8 +29,8 @@ def loading_shard() -> Shard:
 def test_a_transaction_that_ends_while_its_offsets_are_read(commit: bool) -> None:
     """Its marker was written behind the end up to which the log is read: only the writer of it can tell."""
     shard = loading_shard()
-    shard.keep_pending(PRODUCER, "readers", [("t", 0, CommittedOffset(5, -1, "", 0))], position=OFFSET - 1)
-    shard.decided(PRODUCER, commit=commit, offset=OFFSET)
+    shard.record_pending(PRODUCER, "readers", [("t", 0, CommittedOffset(5, -1, "", 0))], position=OFFSET - 1)
+    shard.transaction_ended(PRODUCER, commit=commit, offset=OFFSET)
     assert shard.offsets.get("readers") is None, "not before everything is read"
     shard.loaded()
     offsets = shard.offsets.get("readers")

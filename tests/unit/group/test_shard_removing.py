@@ -169,7 +169,7 @@ def test_groups_that_nobody_joined_are_few(play: Play) -> None:
         with pytest.raises(KafkaError, match="unknown_member_id"):
             life.join("first", first.member_id)
         used = f"g{2 * UNJOINED_GROUPS_MAX - 1}"
-        promised = cast(Any, life.shard.groups[used]).roster.unused(float("inf"))
+        promised = cast(Any, life.shard.groups[used]).roster.expired_pending(float("inf"))
         assert life.join(used, promised[0]).code is Code.none
         assert life.partition.log.end_offset == 1, "they are in no log"
 

@@ -107,7 +107,7 @@ def test_a_lower_minimum_ends_eligibility() -> None:
 
 
 def test_without_the_feature_the_last_in_sync_replica_stays() -> None:
-    old = {"keeps_eligible": False}
+    old = {"elr_enabled": False}
     gone = changed(state("2", 2), rules("", **old), isr=())
     assert seen(gone) == ("2", "", "", NO_LEADER)
     assert seen(changed(gone, rules("012", **old))) == ("2", "", "", 2)

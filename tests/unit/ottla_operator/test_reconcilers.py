@@ -46,7 +46,7 @@ class MemoryKube:
             return manifest
         return await self.apply(manifest, kind)
 
-    async def replace_status(self, kind, *, namespace, name, status):
+    async def apply_status(self, kind, *, namespace, name, status):
         self.statuses[f"{kind.kind}/{name}"] = status
         self._written.set()
 

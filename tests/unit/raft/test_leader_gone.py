@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 from ottla.raft.core import messages as m
+from ottla.raft.core.elections import Role
 from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import HardState, Member, Snapshot, Voter
 from ottla.raft.core.raft import Raft, RaftConfig
-from ottla.raft.core.roles import Role
 
 VOTERS = tuple(Voter(node, uuid.UUID(int=node)) for node in (1, 2, 3))
 LEADER = Member(2, uuid.UUID(int=2))

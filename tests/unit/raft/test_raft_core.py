@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ottla.raft.core import messages as m
+from ottla.raft.core.elections import Role
 from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import ANY_DIRECTORY, Entry, EntryKind, HardState, Member, Snapshot, Voter
 from ottla.raft.core.quorum import Tally, change_problem, committed_index, tally
 from ottla.raft.core.raft import NotLeader, Overloaded, Raft, RaftConfig, Ready, TooLarge
-from ottla.raft.core.roles import Role
 
 
 def directory(node: int) -> uuid.UUID:
@@ -303,7 +303,7 @@ def test_a_member_that_lost_what_it_acknowledged_is_asked_at_heartbeats_only_and
             break
     assert append.previous_index == 1, "it is sent again what it lost"
     assert rounds[-1] - rounds[0] >= raft.config.heartbeat_s, "it was not believed at once, and not asked without pause"
-    assert raft.forgetful == {2: 4}
+    assert raft.losses == {2: 4}
     assert raft.log.commit == 5, "what was committed stays so"
     accept(raft, 2, 5)
     assert raft.peers[2].match == 5

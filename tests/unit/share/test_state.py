@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ottla.errors import Code, KafkaError
 from ottla.share.core.messages import UNINITIALIZED, Delivery, ShareState, StateBatch, Summary
-from ottla.share.core.state import Kept, Update, begun, merged
+from ottla.share.core.state import Kept, Update, initialized, merged
 
 A, K, X = Delivery.AVAILABLE, Delivery.ACKNOWLEDGED, Delivery.ARCHIVED
 NOW = 1_700_000_000_000
@@ -87,18 +87,18 @@ def test_fences() -> None:
 
 
 def test_it_begins_once() -> None:
-    first = begun(None, state_epoch=0, start=UNINITIALIZED, now_ms=NOW)
+    first = initialized(None, state_epoch=0, start=UNINITIALIZED, now_ms=NOW)
     assert first is not None and first.state == ShareState() and first.summary == Summary()
-    assert begun(first, state_epoch=0, start=7, now_ms=NOW) is None
+    assert initialized(first, state_epoch=0, start=7, now_ms=NOW) is None
 
 
 def test_it_begins_anew_with_a_higher_epoch_and_the_same_fences() -> None:
     before = kept(batches=(StateBatch(10, 20, K, 1),), updates=4)
-    after = begun(before, state_epoch=3, start=0, now_ms=NOW + 1)
+    after = initialized(before, state_epoch=3, start=0, now_ms=NOW + 1)
     assert after is not None and after.state == ShareState(3, 0, ())
     assert after.leader_epoch == 5 and after.snapshot_epoch == 4 and after.updates == 0
     with pytest.raises(KafkaError) as refused:
-        begun(before, state_epoch=1, start=0, now_ms=NOW)
+        initialized(before, state_epoch=1, start=0, now_ms=NOW)
     assert refused.value.code is Code.fenced_state_epoch
 
 

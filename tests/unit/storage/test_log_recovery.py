@@ -356,8 +356,8 @@ def test_producers_that_were_cut_off_do_not_come_back_with_a_snapshot(tmp_path):
             lambda data, size: data[: 2 * size + 70] + b"?" + data[2 * size + 71 :],
             "checksum of the batch there is wrong",
         ),
-        (lambda data, size: data[: 2 * size + 70], "no whole batch stands there"),
-        (lambda data, size: data[: 2 * size] + data[:size], "does not go on from the one before"),
+        (lambda data, size: data[: 2 * size + 70], "there is no whole batch"),
+        (lambda data, size: data[: 2 * size] + data[:size], "does not follow the previous one"),
     ],
 )
 def test_what_is_cut_off_is_reported(tmp_path, caplog, damage, why):

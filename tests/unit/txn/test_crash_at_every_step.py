@@ -24,8 +24,8 @@ from ottla.txn.core import deciding
 from ottla.txn.core.deciding import ProducerSession
 from ottla.txn.core.states import ENDING, State
 from ottla.txn.exchange import Exchange
-from ottla.txn.markers import Markers
-from ottla.txn.marking import MarkerWriter
+from ottla.txn.marker_sender import MarkerSender
+from ottla.txn.marker_writer import MarkerWriter
 from ottla.txn.shard import TransactionShard
 from ottla.txn.state_topic import STATE_TOPIC
 from support.logs import T0, make_batch
@@ -57,7 +57,7 @@ class Life:
         self.shard = TransactionShard(
             self.partitions[STATE_TOPIC, 0],
             clock=self.system.clock,
-            delivery=Markers(feed=feed, exchange=exchange),
+            delivery=MarkerSender(feed=feed, exchange=exchange),
             new_producer_id=self._new_producer_id,
             write_rules=WriteRules(),
         )

@@ -20,4 +20,4 @@ def test_a_fault_that_nobody_thought_of_is_no_answer(caplog: pytest.LogCaptureFi
     exchange = Exchange(asking, write_here=broken)
     with pytest.raises(Unreachable, match="nobody thought of this"):
         asyncio.run(exchange.write_markers(0, []))
-    assert "a question to broker 0 failed" in caplog.text
+    assert "a request to broker 0 failed" in caplog.text

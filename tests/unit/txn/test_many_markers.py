@@ -11,8 +11,8 @@ from ottla.api import k27_write_txn_markers as k27
 from ottla.errors import Code, KafkaError
 from ottla.txn.core.messages import PARTITIONS_PER_MESSAGE_MAX, WRITE_MARKERS, Codes, MarkerOrder, Orders
 from ottla.txn.exchange import Exchange
-from ottla.txn.markers import _Outbox
-from ottla.txn.marking import PARTITIONS_PER_SLICE, MarkerWriter
+from ottla.txn.marker_sender import _Outbox
+from ottla.txn.marker_writer import PARTITIONS_PER_SLICE, MarkerWriter
 
 
 def order(count: int) -> MarkerOrder:

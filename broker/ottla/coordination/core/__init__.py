@@ -1,1 +1,6 @@
-"""What automata ask for, which partition of an internal topic keeps a key, and the frame of its records. Pure."""
+"""Pure parts of coordination.
+
+effects        what state machines return: Reply, Write, Wake, Send, Compute
+partitioning   which partition of an internal topic keeps a key
+records        keys and values that begin with their version
+"""

@@ -1,12 +1,13 @@
-"""What the automata of coordinators ask for: the one vocabulary of groups, transactions and share states. Pure values.
+"""Effects: what the state machines of groups, transactions and share states return. Pure values.
 
-An automaton is pure. It gets a request, or the time, and returns effects; `coordination.runner` performs them in order.
+A state machine is pure. It takes a request, or the time, and returns effects; `coordination.runner` performs them in
+order.
 
-    Reply   answers a request that waits
-    Write   appends records: all of them or none
-    Wake    asks to be called at a time
-    Send    gives a message to other brokers
-    Compute has something worked out that would hold the loop
+    Reply     answers a waiting request
+    Write     appends records: all of them or none
+    Wake      requests a call at a time
+    Send      sends a message to other brokers
+    Compute   runs work in a thread that would hold the loop
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ __all__ = ["Compute", "Effect", "Effects", "Record", "Reply", "Send", "Wake", "W
 
 
 class Reply(NamedTuple):
-    """Answer a request. `to` came with the request; it is opaque to the automaton."""
+    """Answer a request. `to` came with the request; it is opaque to the state machine."""
 
     to: Any
     answer: Any
@@ -28,34 +29,33 @@ class Reply(NamedTuple):
 class Write(NamedTuple):
     """Append all of these records or none.
 
-    `in_force` is called with the last offset as soon as the records are appended: the automaton changes there, at once,
-    for whoever asks next. `then` is called with NONE when they are committed, or with the code of the reason why they
-    never will be here; an automaton that has not changed by `in_force` must bear either. Without `then` nobody waits,
-    and an append that is refused raises its KafkaError out of `perform`.
+    `on_appended` is called with the last offset as soon as the records are appended; there the state machine changes
+    its state. `then` is called with NONE when they are committed, or with an error code when this broker cannot commit
+    them. Without `then`, an append that is refused raises its KafkaError out of `perform`.
     """
 
     records: Sequence[Record]
     then: "Callable[[Code, float], Effects] | None" = None
-    in_force: Callable[[int], None] | None = None
+    on_appended: Callable[[int], None] | None = None
 
 
 class Wake(NamedTuple):
-    """Call `tick` at this time or soon after. Earlier times stay: waking too early does no harm."""
+    """Call `tick` at this time or soon after. An earlier time that is set already stays: an early call does no harm."""
 
     at: float
 
 
 class Send(NamedTuple):
-    """Give this message to other brokers once everything that the automaton has written is committed."""
+    """Send this message to other brokers once everything that the state machine has written is committed."""
 
     message: Any
 
 
 class Compute(NamedTuple):
-    """Work something out away from the loop.
+    """Run work in a thread.
 
-    `begin` is called on the loop when the turn has come, and gives work over values that nobody changes; None: there is
-    nothing left to do. `then` is called with its result, also with None, and also when the work failed.
+    `begin` is called on the loop when the thread is free. It returns the work, which reads immutable values only, or
+    None if nothing is left to do. `then` is called with the result: None without work, and when the work failed.
     """
 
     begin: "Callable[[], Callable[[], Any] | None]"

@@ -17,7 +17,7 @@ def partition_of(key: str, partitions: int) -> int:
 
 
 def _positive_hash(text: str) -> int:
-    """Takes time with the length: 2 ms for the longest text that a record can hold."""
+    """Time is linear in the length: 2 ms for the longest text that a record can hold."""
     value = 0
     units = array("H", text.encode("utf-16-be", "surrogatepass"))
     if sys.byteorder == "little":

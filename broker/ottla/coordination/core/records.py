@@ -1,7 +1,4 @@
-"""Records of internal topics: keys and values that both begin with two bytes of version, in the words of wire.schema.
-
-Pure.
-"""
+"""Records of internal topics: keys and values begin with two bytes of version, then fields by wire.schema. Pure."""
 
 import struct
 from collections.abc import Callable
@@ -18,7 +15,7 @@ Record: TypeAlias = tuple[bytes, bytes | None]
 
 VERSION = struct.Struct(">h")
 UNREADABLE = (Malformed, IndexError, struct.error, UnicodeDecodeError, ValueError)
-"""What decoders raise on purpose. Loading leaves out what raises anything else, too."""
+"""What decoders raise on purpose. Loading skips a record whatever its decoder raises."""
 
 
 class UnknownType(ValueError):

@@ -1,7 +1,7 @@
 """What consumers of the classic protocol put into JoinGroup and SyncGroup: subscriptions and assignments. Pure.
 
-Brokers look inside only where members of both protocols share a group (KIP-848). Newer versions than those known here
-add fields at the end, which are read over.
+The broker decodes them only in groups with members of both protocols (KIP-848). Newer versions add fields at the end,
+which are ignored.
 """
 
 import struct
@@ -60,7 +60,7 @@ class EmbeddedSubscription(NamedTuple):
 
 
 def read_subscription(data: bytes) -> EmbeddedSubscription:
-    """Malformed when it is none."""
+    """Raises Malformed."""
     version = _version(data)
     if len(data) > SUBSCRIPTION_BYTES_MAX:
         raise Malformed(f"a consumer's subscription of {len(data)} bytes; at most {SUBSCRIPTION_BYTES_MAX} are read")
@@ -72,7 +72,7 @@ def read_subscription(data: bytes) -> EmbeddedSubscription:
 
 
 def version_of(subscription: bytes) -> int:
-    """For the assignment that answers it; 0 when it has none. Only one of a member's subscriptions is ever read."""
+    """The version for the assignment that answers it; 0 when it has none."""
     try:
         return _version(subscription)
     except Malformed:
@@ -80,7 +80,7 @@ def version_of(subscription: bytes) -> int:
 
 
 class EmbeddedAssignment(NamedTuple):
-    """`partitions` are (topic, index); `user_data` is what the assignor sends to itself by its members."""
+    """`partitions` are (topic, index); `user_data` is private to the client's assignor."""
 
     partitions: frozenset[tuple[str, int]]
     user_data: bytes

@@ -1,7 +1,7 @@
-"""A group of the JoinGroup protocol. Pure: what happens is a method, what follows is returned as effects.
+"""A group of the JoinGroup protocol. Pure: every event is a method that returns effects.
 
-The group knows members, generations and who waits for what. How partitions are spread is the members' own business, so
-eager and cooperative rebalancing look the same from here.
+The group knows its members, generations and waiting requests. The members assign partitions themselves, so eager and
+cooperative rebalancing look the same here.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ __all__ = ["ClassicGroup", "Rules"]
 
 
 class ClassicGroup(Rebalancing):
-    """As the shard sees it: what it is, what members ask, and time."""
+    """The group as the shard sees it: its state, requests of members, and time."""
 
     type = "classic"
 
@@ -40,7 +40,7 @@ class ClassicGroup(Rebalancing):
 
     @property
     def is_unjoined(self) -> bool:
-        """It never had a member, so that the log does not know it. Ids may be given out."""
+        """It never had a member, so the log does not have it. Member ids may be pending."""
         return self.is_empty and self.generation == 0 and not self.protocol_type
 
     @property
@@ -53,7 +53,7 @@ class ClassicGroup(Rebalancing):
 
     @property
     def offsets_may_expire(self) -> bool:
-        """Those of topics that nobody consumes, once it is known which are."""
+        """Offsets of topics that no member consumes; none while the subscriptions are not known."""
         is_known = self.current is State.STABLE and self.protocol_type == CONSUMER and self.topics is not None
         return self.is_empty or is_known
 
@@ -61,9 +61,9 @@ class ClassicGroup(Rebalancing):
         return self.protocol_type == CONSUMER if self.topics is None else topic in self.topics
 
     @property
-    def awaits_members(self) -> bool:
-        """Ids have been given out that are not used yet."""
-        return self.roster.awaits_members
+    def has_pending_members(self) -> bool:
+        """Member ids were given out and are not used yet (KIP-394)."""
+        return self.roster.has_pending_members
 
     # what members ask
 
@@ -80,7 +80,7 @@ class ClassicGroup(Rebalancing):
         member = self.roster.check(member_id, instance_id)
         if generation != self.generation:
             raise KafkaError(Code.illegal_generation)
-        member.alive(now)
+        member.renew_session(now)
         if self.current is State.PREPARING:
             raise KafkaError(Code.rebalance_in_progress)
         return []
@@ -101,12 +101,12 @@ class ClassicGroup(Rebalancing):
             raise KafkaError(Code.rebalance_in_progress)
 
     def check_fetch(self, *, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may read."""
+        """Always allowed."""
 
     def committed(self, member_id: str, now: float) -> None:
         member = self.members.get(member_id)
         if member is not None:
-            member.alive(now)
+            member.renew_session(now)
 
     def check_offset_delete(self) -> None:
         if not self.is_empty and self.protocol_type != CONSUMER:
@@ -120,13 +120,13 @@ class ClassicGroup(Rebalancing):
     def tick(self, now: float) -> Effects:
         effects: Effects = []
         if self.join_deadline <= now:
-            self.join_time_is_over(now, effects)
+            self.join_deadline_passed(now, effects)
         if self.sync_deadline <= now:
-            self.sync_time_is_over(now, effects)
+            self.sync_deadline_passed(now, effects)
         for member in [member for member in self.members.values() if member.deadline <= now]:
-            leaving.session_ended(self, member, now, effects)
-        for member_id in self.roster.unused(now):
-            leaving.pending_ended(self, member_id, now, effects)
+            leaving.session_expired(self, member, now, effects)
+        for member_id in self.roster.expired_pending(now):
+            leaving.pending_expired(self, member_id, now, effects)
         if (due := self._next_deadline()) != NEVER:
             effects.append(Wake(due))
         return effects
@@ -135,9 +135,9 @@ class ClassicGroup(Rebalancing):
         return min(self.roster.next_deadline, self.join_deadline, self.sync_deadline)
 
     def loaded(self, now: float) -> Effects:
-        """Sessions begin again; members of a group that has become too large have to join again."""
+        """Restart the sessions. If the group is larger than group.max.size, all members have to rejoin."""
         for member in self.members.values():
-            member.alive(now)
+            member.renew_session(now)
         effects: Effects = []
         if len(self.members) > self.rules.members_max:
             self.rebalance("the group is larger than group.max.size", now, effects)
@@ -147,7 +147,7 @@ class ClassicGroup(Rebalancing):
         return self.refuse_waiting(Code.not_coordinator)
 
     def refuse_waiting(self, code: Code) -> Effects:
-        """Whoever waits in the middle of a rebalance gets this code."""
+        """Answer all requests that wait for a rebalance with this code."""
         effects: Effects = []
         for member in self.members.values():
             effects += member.answer_join(Joined(code, member_id=member.member_id))

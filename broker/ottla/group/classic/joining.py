@@ -1,4 +1,4 @@
-"""JoinGroup: members come, come back, or learn why they cannot. Pure."""
+"""JoinGroup: new members, members that rejoin, and requests that are refused. Pure."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["check", "join"]
 
-NEW_ID_CHARACTERS = 37  # what is put behind a client's or an instance's name: a hyphen and a UUID
+NEW_ID_CHARACTERS = 37  # appended to a client's or an instance's id: a hyphen and a UUID
 
 
 def check(request: Join) -> None:
-    """INVALID_REQUEST for texts that no record of the group could hold, before the group is searched for."""
+    """INVALID_REQUEST for texts that are too long for a record of the group. Runs before the group is looked up."""
     name_bytes_max = TEXT_BYTES_MAX - NEW_ID_CHARACTERS
     names = (request.instance_id, request.client_id)
     texts = (request.member_id, request.protocol_type, *(name for name, _ in request.protocols))
@@ -41,7 +41,8 @@ def join(group: Rebalancing, request: Join, to: Any, now: float) -> Effects:
 
 
 def _check_size(group: Rebalancing, member_id: str) -> None:
-    """While a group rebalances, those who wait count: the last to come back must go if there are too many."""
+    """During a rebalance only members that have rejoined count: if there are too many, the last to rejoin is
+    refused."""
     if group.current is State.EMPTY:
         return
     member = group.members.get(member_id)
@@ -71,39 +72,39 @@ def _join_new(group: Rebalancing, request: Join, to: Any, now: float, effects: E
     if (old := group.roster.of_instance(request.instance_id)) is not None:
         static.replace(group, old, request, member_id, to, now, effects)
     elif request.instance_id is None and request.needs_known_id:
-        # A client that never gets its id would leave a member behind with every attempt (KIP-394).
+        # A client that never receives its id would add another member with every retry (KIP-394).
         until = now + request.session_timeout_ms / 1000
-        group.roster.promise(member_id, until=until)
+        group.roster.add_pending(member_id, until=until)
         effects += [Reply(to, Joined(Code.member_id_required, member_id=member_id)), Wake(until)]
     else:
         _add(group, request, member_id, to, now, effects)
 
 
 def _join_known(group: Rebalancing, request: Join, to: Any, now: float, effects: Effects) -> None:
-    if group.roster.is_promised(request.member_id):
+    if group.roster.is_pending_member(request.member_id):
         _add(group, request, request.member_id, to, now, effects)
         return
     member = group.roster.check(request.member_id, request.instance_id)
     is_leader = group.leader == member.member_id
     unchanged = member.protocols == request.protocols
     if group.current is State.COMPLETING and unchanged:
-        # the answer may have got lost
+        # a retry: the answer may have been lost
         effects.append(Reply(to, group.joined(member.member_id, members=is_leader)))
     elif group.current is State.STABLE and unchanged and not is_leader:
         effects.append(Reply(to, group.joined(member.member_id, members=False)))
     else:
-        # A leader that joins again wants a rebalance: topics may have changed. An earlier request that still waits has
-        # been given up by the member.
+        # A leader that rejoins wants a rebalance: topics may have changed. An earlier request that still waits was
+        # abandoned by the member.
         effects += member.answer_join(Joined(Code.rebalance_in_progress, member_id=member.member_id))
         member.update(request, to)
-        group.rebalance_or_complete(f"{member.member_id} joins again{_because(request)}", now, effects)
+        group.rebalance_or_complete(f"{member.member_id} rejoined{_because(request)}", now, effects)
 
 
 def _add(group: Rebalancing, request: Join, member_id: str, to: Any, now: float, effects: Effects) -> None:
     until = now + group.rules.first_answer_s_max
     group.admit(Member.new(member_id, request, to, until=until), request.protocol_type)
     effects.append(Wake(until))
-    group.rebalance_or_complete(f"{member_id} comes{_because(request)}", now, effects)
+    group.rebalance_or_complete(f"{member_id} joined{_because(request)}", now, effects)
 
 
 def _because(request: Join) -> str:

@@ -1,4 +1,4 @@
-"""LeaveGroup and expired sessions: members go, and the group rebalances. Pure."""
+"""LeaveGroup and expired sessions: members are removed and the group rebalances. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from ottla.group.classic.member import Joined, Leave, Left, Member, Synced
 from ottla.group.classic.rebalancing import Rebalancing
 from ottla.group.classic.states import State
 
-__all__ = ["leave", "pending_ended", "session_ended"]
+__all__ = ["leave", "pending_expired", "session_expired"]
 
 
 def leave(group: Rebalancing, members: Sequence[Leave], to: Any, now: float) -> Effects:
@@ -17,7 +17,7 @@ def leave(group: Rebalancing, members: Sequence[Leave], to: Any, now: float) -> 
     results = [(one, _leave_one(group, one, effects)) for one in members]
     left = [one.member_id or str(one.instance_id) for one, code in results if code is Code.none]
     if left:
-        _go_on(group, f"{', '.join(left)} left", now, effects)
+        _rebalance_without(group, f"{', '.join(left)} left", now, effects)
     effects.append(Reply(to, Left(members=results)))
     return effects
 
@@ -29,7 +29,7 @@ def _leave_one(group: Rebalancing, one: Leave, effects: Effects) -> Code:
         if member is None:
             return Code.unknown_member_id
         member_id = member.member_id
-    elif not group.roster.is_promised(member_id):
+    elif not group.roster.is_pending_member(member_id):
         try:
             group.roster.check(member_id, one.instance_id)
         except KafkaError as error:
@@ -39,7 +39,7 @@ def _leave_one(group: Rebalancing, one: Leave, effects: Effects) -> Code:
 
 
 def _remove(group: Rebalancing, member_id: str, effects: Effects) -> None:
-    """A member that still waits must join again as a new one."""
+    """A request of the member that still waits is refused, so the client rejoins as a new member."""
     member = group.members.get(member_id)
     if member is not None:
         effects += member.answer_join(Joined(Code.unknown_member_id))
@@ -47,22 +47,22 @@ def _remove(group: Rebalancing, member_id: str, effects: Effects) -> None:
     group.remove(member_id)
 
 
-def _go_on(group: Rebalancing, reason: str, now: float, effects: Effects) -> None:
+def _rebalance_without(group: Rebalancing, reason: str, now: float, effects: Effects) -> None:
     if group.current is not State.EMPTY:
         group.rebalance_or_complete(reason, now, effects)
 
 
-def session_ended(group: Rebalancing, member: Member, now: float, effects: Effects) -> None:
+def session_expired(group: Rebalancing, member: Member, now: float, effects: Effects) -> None:
     if group.members.get(member.member_id) is not member:
         return  # removed together with another one
-    if member.is_excused:
-        member.excuse()
+    if member.is_session_held:
+        member.hold_session()
         return
     _remove(group, member.member_id, effects)
-    _go_on(group, f"the session of {member.member_id} ended", now, effects)
+    _rebalance_without(group, f"the session of {member.member_id} expired", now, effects)
 
 
-def pending_ended(group: Rebalancing, member_id: str, now: float, effects: Effects) -> None:
-    group.roster.withdraw(member_id)
+def pending_expired(group: Rebalancing, member_id: str, now: float, effects: Effects) -> None:
+    group.roster.remove_pending(member_id)
     if group.current is State.PREPARING:
-        group.rebalance_or_complete(f"{member_id} never came", now, effects)
+        group.rebalance_or_complete(f"{member_id} did not join in time", now, effects)

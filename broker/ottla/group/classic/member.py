@@ -9,7 +9,7 @@ from ottla.errors import Code
 __all__ = ["NEVER", "REASON_CHARACTERS_MAX", "Join", "Joined", "Leave", "Left", "Member", "Sync", "Synced"]
 
 NEVER = float("inf")
-REASON_CHARACTERS_MAX = 255  # why a member joins or leaves, as Kafka's clients cut it (KIP-800)
+REASON_CHARACTERS_MAX = 255  # a member's reason to join or leave is cut to this length, as in Kafka's clients (KIP-800)
 
 
 class Join(NamedTuple):
@@ -29,7 +29,7 @@ class Join(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """`members`: (member id, instance id, metadata) of all, for the leader alone."""
+    """`members`: (member id, instance id, metadata) of all members; only the leader gets them."""
 
     code: Code = Code.none
     member_id: str = ""
@@ -71,9 +71,9 @@ class Left(NamedTuple):
 
 
 class Member:
-    """At most one JoinGroup and one SyncGroup wait for their answers; both are opaque here.
+    """At most one JoinGroup and one SyncGroup wait for their answers; both requests are opaque here.
 
-    `is_new`: waits for its first answer and so cannot send heartbeats. `deadline`: when its session ends.
+    `is_new`: the member waits for its first answer, so it cannot send heartbeats. `deadline`: when its session expires.
     """
 
     __slots__ = (
@@ -118,7 +118,7 @@ class Member:
 
     @classmethod
     def new(cls, member_id: str, join: Join, to: Any, *, until: float) -> "Member":
-        """It is not waited for longer than that, unless it gets its first answer."""
+        """`until`: when the member is removed if it has not got its first answer by then."""
         member = cls(
             member_id,
             instance_id=join.instance_id,
@@ -170,36 +170,37 @@ class Member:
         self._waiting_sync = to
 
     def answer_join(self, answer: Joined) -> Effects:
-        """Nothing if it does not wait."""
+        """No effect if no JoinGroup waits."""
         to, self._waiting_join = self._waiting_join, None
         return [] if to is None else [Reply(to, answer)]
 
     def answer_sync(self, answer: Synced) -> Effects:
-        """Nothing if it does not wait."""
+        """No effect if no SyncGroup waits."""
         to, self._waiting_sync = self._waiting_sync, None
         return [] if to is None else [Reply(to, answer)]
 
     # its session
 
     def begin_generation(self) -> None:
-        """It has had its first answer."""
+        """The member gets its answer, so it is not new any more."""
         self.is_new = False
 
-    def excuse(self) -> None:
-        """Its session cannot end before it is answered."""
+    def hold_session(self) -> None:
+        """The session cannot expire before the member is answered."""
         self.deadline = NEVER
 
     def assign(self, assignment: bytes) -> None:
         self.assignment = assignment
 
-    def alive(self, now: float) -> float:
-        """A sign of life; when the session ends now."""
+    def renew_session(self, now: float) -> float:
+        """Restart the session. Returns when it expires."""
         self.deadline = now + self.session_timeout_ms / 1000
         return self.deadline
 
     @property
-    def is_excused(self) -> bool:
-        """Whoever waits for an answer cannot send heartbeats. Only new members are not waited for without end."""
+    def is_session_held(self) -> bool:
+        """A member that waits for an answer cannot send heartbeats, so its session does not expire, unless it is
+        new."""
         return not self.is_new and (self._waiting_join is not None or self._waiting_sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:

@@ -15,20 +15,21 @@ INT16, INT32 = struct.Struct(">h"), struct.Struct(">i")
 
 
 def common(members: Collection[Member]) -> set[str]:
-    """The protocols that all members know."""
+    """The protocols that all members support."""
     known = Counter(name for member in members for name in {name for name, _ in member.protocols})
     return {name for name, count in known.items() if count == len(members)}
 
 
 def chosen(members: Collection[Member]) -> str:
-    """Every member votes for the first of its own that all know; the most votes win, the earliest on a tie."""
+    """Each member votes for the first of its protocols that all support. Most votes win; the first voted for on a
+    tie."""
     candidates = common(members)
     votes = Counter(next(name for name, _ in member.protocols if name in candidates) for member in members)
     return votes.most_common(1)[0][0]
 
 
 def subscribed_topics(members: Iterable[Member], protocol: str | None) -> frozenset[str] | None:
-    """Of a group of consumers; None when somebody's metadata is not a consumer's subscription."""
+    """Topics of a group of consumers; None when some member's metadata is not a consumer's subscription."""
     topics: set[str] = set()
     for member in members:
         try:
@@ -39,7 +40,7 @@ def subscribed_topics(members: Iterable[Member], protocol: str | None) -> frozen
 
 
 def _topics(subscription: bytes) -> set[str]:
-    """Version, then the topics: every version of the subscription begins so."""
+    """Every version of the subscription starts with its version and the topics."""
     (count,) = INT32.unpack_from(subscription, 2)
     position, found = 6, set()
     if not 0 <= count <= min(TOPICS_MAX, len(subscription) // TOPIC_BYTES_MIN):
@@ -48,7 +49,7 @@ def _topics(subscription: bytes) -> set[str]:
         (size,) = INT16.unpack_from(subscription, position)
         end = position + 2 + size
         if size <= 0 or end > len(subscription):
-            raise ValueError("a topic has no name, or runs over the end of its subscription")
+            raise ValueError("a topic has an empty name, or a name longer than the rest of the subscription")
         found.add(subscription[position + 2 : end].decode())
         position = end
     return found

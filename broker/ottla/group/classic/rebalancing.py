@@ -1,7 +1,7 @@
-"""Coming together for the next generation: who is waited for, how long, and what follows. Pure.
+"""Rebalancing: which members the next generation waits for, how long, and what follows. Pure.
 
-`Rebalancing` owns the state of a classic group. Requests (`joining`, `syncing`, `leaving`, `static`) change it by its
-methods alone. Timers are deadlines in the data (`join_deadline`, `sync_deadline`, one per member and promised id).
+`Rebalancing` owns the state of a classic group. Requests (`joining`, `syncing`, `leaving`, `static`) change it through
+its methods only. Timers are deadlines in the data (`join_deadline`, `sync_deadline`, one per member and pending id).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,17 +20,17 @@ __all__ = ["Rebalancing", "Rules"]
 
 
 class Rules(NamedTuple):
-    """What holds for all classic groups of this broker, and where ids and the wall clock's time come from."""
+    """The rules of all classic groups of this broker, and the sources of ids and wall-clock time."""
 
     new_id: Callable[[], str]
     wall_ms: Callable[[], int]
     initial_delay_ms: int = 3000
     members_max: int = 2**31 - 1
-    first_answer_s_max: float = 300.0  # how long a new member is waited for while it waits for its first answer
+    first_answer_s_max: float = 300.0  # how long a new member may wait for its first answer before it is removed
 
 
 class Rebalancing:
-    """Empty has no members."""
+    """Invariant: a group in state Empty has no members."""
 
     def __init__(self, group_id: str, rules: Rules) -> None:
         self.group_id = group_id
@@ -38,7 +38,7 @@ class Rebalancing:
         self.current = State.EMPTY
         self.previous = State.DEAD
         self.generation = 0
-        self.protocol_type = ""  # of a simple group: it has offsets and never had members
+        self.protocol_type = ""  # empty for a simple group: it has offsets and never had members
         self.protocol_name: str | None = None
         self.roster = Roster()
         self.members: Mapping[str, Member] = self.roster.members
@@ -48,15 +48,15 @@ class Rebalancing:
         self.sync_deadline = NEVER
         self.reason = ""
         self._missing_syncs: set[str] = set()
-        self._delay_left_s = 0.0  # by which the first rebalance may still be put off
-        self._newcomers = False  # since it was last put off
+        self._delay_left_s = 0.0  # how much longer the initial rebalance may be delayed
+        self._new_members_joined = False  # since it was last delayed
 
     @property
     def leader(self) -> str | None:
         return self.roster.leader
 
     def joined(self, member_id: str, *, members: bool, leader: str | None = None) -> Joined:
-        """The present generation as a member gets it; `members`: with all of them, for the leader."""
+        """The current generation as a member gets it; `members`: include all of them, for the leader."""
         return Joined(
             member_id=member_id,
             generation=self.generation,
@@ -70,7 +70,7 @@ class Rebalancing:
         return [(m.member_id, m.instance_id, m.metadata(self.protocol_name)) for m in self.members.values()]
 
     def record(self, assignment: Mapping[str, bytes]) -> Record:
-        """The group as it is, with what the leader has assigned: members without an entry get nothing."""
+        """The group's record with this assignment; members without an entry get nothing."""
         return group_record(
             self.group_id,
             protocol_type=self.protocol_type,
@@ -91,7 +91,7 @@ class Rebalancing:
         leader: str | None,
         since_ms: int | None,
     ) -> None:
-        """As a record says."""
+        """Restore the group from a record."""
         for member in members:
             self.roster.add(member)
         self.generation = generation
@@ -99,9 +99,9 @@ class Rebalancing:
         self.roster.restore_leader(leader)
         self.state_since_ms = since_ms
         self.current = State.STABLE if members else State.EMPTY
-        self._learn_topics()
+        self._update_topics()
 
-    def _learn_topics(self) -> None:
+    def _update_topics(self) -> None:
         is_consumer = self.protocol_type == CONSUMER
         self.topics = subscribed_topics(self.members.values(), self.protocol_name) if is_consumer else None
 
@@ -109,13 +109,13 @@ class Rebalancing:
         self.previous, self.current = self.current, NEXT[self.current, event]
         self.state_since_ms = self.rules.wall_ms()
 
-    # who comes and goes
+    # members
 
     def admit(self, member: Member, protocol_type: str) -> None:
         if not self.members:
             self.protocol_type = protocol_type
         self.roster.add(member)
-        self._newcomers = True
+        self._new_members_joined = True
 
     def remove(self, member_id: str) -> None:
         self.roster.remove(member_id)
@@ -125,7 +125,7 @@ class Rebalancing:
         self.roster.replace(old, new)
         self._missing_syncs.discard(old.member_id)
 
-    # gathering
+    # joining
 
     def rebalance_or_complete(self, reason: str, now: float, effects: Effects) -> None:
         if self.current is not State.PREPARING:
@@ -134,7 +134,7 @@ class Rebalancing:
             self._complete(now, effects)
 
     def rebalance(self, reason: str, now: float, effects: Effects) -> None:
-        """All members have to join again; a group that was empty waits a while for more of them."""
+        """All members have to rejoin. A group that was empty delays the rebalance so that more members can join."""
         self.reason = reason
         if self.current is State.COMPLETING:
             for member in self.members.values():
@@ -146,7 +146,7 @@ class Rebalancing:
         if self.previous is State.EMPTY:
             delay_s = self.rules.initial_delay_ms / 1000
             self._delay_left_s = max(self.roster.rebalance_s - delay_s, 0.0)
-            self._newcomers = False
+            self._new_members_joined = False
             self._wait_for_members(delay_s, now, effects)
         elif self.roster.all_joined:
             self._complete(now, effects)
@@ -157,24 +157,25 @@ class Rebalancing:
         self.join_deadline = now + seconds
         effects.append(Wake(self.join_deadline))
 
-    def join_time_is_over(self, now: float, effects: Effects) -> None:
-        """The first rebalance is put off further as long as new members come, within the rebalance timeout."""
+    def join_deadline_passed(self, now: float, effects: Effects) -> None:
+        """Complete the rebalance, or delay the initial one further while new members join, up to the rebalance
+        timeout."""
         delay_s = min(self.rules.initial_delay_ms / 1000, self._delay_left_s)
-        if self.previous is State.EMPTY and self._newcomers and delay_s > 0:
-            self._newcomers = False
+        if self.previous is State.EMPTY and self._new_members_joined and delay_s > 0:
+            self._new_members_joined = False
             self._delay_left_s -= delay_s
             self._wait_for_members(delay_s, now, effects)
         else:
             self._complete(now, effects)
 
     def _complete(self, now: float, effects: Effects) -> None:
-        """The next generation begins with those who came. Static members keep their place while their session lasts."""
+        """Start the next generation with the members that joined. Static members stay until their session expires."""
         self.join_deadline = NEVER
         gone = [m.member_id for m in self.members.values() if not m.waits_to_join and m.instance_id is None]
         for member_id in gone:
             self.remove(member_id)
         if self.members and not self.roster.elect_leader():
-            # only static members are left, and none has come: their sessions decide
+            # only static members are left and none has rejoined: wait until they do or their sessions expire
             self._wait_for_members(self.roster.rebalance_s, now, effects)
             return
         self.generation += 1
@@ -185,11 +186,11 @@ class Rebalancing:
 
     def _begin_generation(self, now: float, effects: Effects) -> None:
         self.protocol_name = chosen(self.members.values())
-        self._learn_topics()
-        self.enter(Event.GATHERED)
+        self._update_topics()
+        self.enter(Event.ALL_JOINED)
         for member in self.members.values():
             answer = self.joined(member.member_id, members=member.member_id == self.leader)
-            effects += [*member.answer_join(answer), Wake(member.alive(now))]
+            effects += [*member.answer_join(answer), Wake(member.renew_session(now))]
             member.begin_generation()
         self._missing_syncs = set(self.members)
         self.sync_deadline = now + self.roster.rebalance_s
@@ -197,9 +198,9 @@ class Rebalancing:
 
     def _become_empty(self, effects: Effects) -> None:
         self.protocol_name = None
-        self._learn_topics()
-        self.enter(Event.DESERTED)
-        # If this is lost, the last generation comes back with the log and its sessions end.
+        self._update_topics()
+        self.enter(Event.NONE_JOINED)
+        # If this write is lost, the next leader loads the last generation, and its sessions expire.
         effects.append(Write([self.record({})], lambda code, now: []))
 
     # assignments
@@ -210,13 +211,13 @@ class Rebalancing:
             self.sync_deadline = NEVER
 
     def assign(self, given: Mapping[str, bytes], effects: Effects) -> None:
-        """The leader's assignment is written. It is in force, and members are answered, when that is committed."""
+        """Write the leader's assignment. It takes effect, and members are answered, when it is committed."""
         assignment = {member_id: given.get(member_id, b"") for member_id in self.members}
         then = partial(self._assigned, self.generation, assignment)
         effects.append(Write([self.record(assignment)], then))
 
     def _assigned(self, generation: int, assignment: Mapping[str, bytes], code: Code, now: float) -> Effects:
-        """The group may have moved on meanwhile: then nothing follows."""
+        """Does nothing if the group has left this generation meanwhile."""
         effects: Effects = []
         if self.current is not State.COMPLETING or self.generation != generation:
             return effects
@@ -231,20 +232,20 @@ class Rebalancing:
         return effects
 
     def _answer_syncs(self, answer: Synced, now: float, effects: Effects) -> None:
-        """All who wait; with no error each gets its own assignment.
+        """Answer all waiting SyncGroups; without an error each member gets its own assignment.
 
-        Their sessions begin again: while they waited they could not send heartbeats.
+        Their sessions restart: while they waited they could not send heartbeats.
         """
         for member in self.members.values():
             if member.waits_for_assignment:
                 own = answer if answer.code is not Code.none else answer._replace(assignment=member.assignment)
-                effects += [*member.answer_sync(own), Wake(member.alive(now))]
+                effects += [*member.answer_sync(own), Wake(member.renew_session(now))]
 
-    def sync_time_is_over(self, now: float, effects: Effects) -> None:
-        """Members that joined and never asked for their assignment are gone."""
+    def sync_deadline_passed(self, now: float, effects: Effects) -> None:
+        """Remove the members that joined and did not send SyncGroup."""
         self.sync_deadline = NEVER
         missing = sorted(self._missing_syncs)
         for member_id in missing:
             self.remove(member_id)
         if missing and self.current in (State.COMPLETING, State.STABLE):
-            self.rebalance(f"{', '.join(missing)} did not ask for an assignment in time", now, effects)
+            self.rebalance(f"{', '.join(missing)} did not send SyncGroup in time", now, effects)

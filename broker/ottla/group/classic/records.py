@@ -58,7 +58,7 @@ def group_record(
     since_ms: int | None,
     members: Sequence[tuple[Member, bytes]],
 ) -> Record:
-    """Members with their assignments."""
+    """The group's record: members with their assignments."""
     value = _write_value(
         {
             "protocol_type": protocol_type,
@@ -93,7 +93,7 @@ def group_tombstone(group_id: str) -> Record:
 def replay_group(state: Any, key: memoryview, value: memoryview | None) -> None:
     group_id = _read_key(key).group
     if value is None:
-        state.forget_group(group_id, "classic")
+        state.remove_group(group_id, "classic")
         return
     read = _read_value(value)
     group = state.new_classic_group(group_id)

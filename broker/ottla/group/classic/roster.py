@@ -1,6 +1,6 @@
-"""Who belongs to a classic group. Pure.
+"""The members of a classic group, its leader, and its pending member ids. Pure.
 
-Invariants: `leader` is a member unless there are none; every instance id belongs to one member.
+Invariants: `leader` is a member unless the group has none; every instance id belongs to one member.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ __all__ = ["Roster"]
 
 
 class Roster:
-    """`members`, by id, are in the order in which they came: some assignors depend on it."""
+    """`members`, by id, are in the order in which they joined: some assignors depend on it."""
 
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
-        self.members: Mapping[str, Member] = self._members  # the same, to be read
+        self.members: Mapping[str, Member] = self._members  # the same, read-only
         self.leader: str | None = None
         self._instances: dict[str, str] = {}  # instance id → member id
-        self._promised: dict[str, float] = {}  # ids given out and not used yet → until when they hold
+        self._pending: dict[str, float] = {}  # ids given out and not used yet → when they expire
 
-    # who is there
+    # looking up
 
     def check(self, member_id: str, instance_id: str | None) -> Member:
-        """UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when another member has taken the instance's place (KIP-345)."""
+        """KafkaError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID when another member has replaced the instance (KIP-345)."""
         if instance_id is not None:
             known = self._instances.get(instance_id)
             if known is not None and known != member_id:
@@ -49,14 +49,14 @@ class Roster:
 
     @property
     def all_joined(self) -> bool:
-        return not self._promised and all(member.waits_to_join for member in self._members.values())
+        return not self._pending and all(member.waits_to_join for member in self._members.values())
 
     @property
     def next_deadline(self) -> float:
         members = min((member.deadline for member in self._members.values()), default=NEVER)
-        return min(members, min(self._promised.values(), default=NEVER))
+        return min(members, min(self._pending.values(), default=NEVER))
 
-    # coming and going
+    # changing
 
     def add(self, member: Member) -> None:
         if not self._members:
@@ -64,7 +64,7 @@ class Roster:
         self._members[member.member_id] = member
         if member.instance_id is not None:
             self._instances[member.instance_id] = member.member_id
-        self._promised.pop(member.member_id, None)
+        self._pending.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
         member = self._members.pop(member_id, None)
@@ -72,10 +72,10 @@ class Roster:
             del self._instances[member.instance_id]
         if self.leader == member_id:
             self.leader = next(iter(self._members), None)
-        self._promised.pop(member_id, None)
+        self._pending.pop(member_id, None)
 
     def replace(self, old: Member, new: Member) -> None:
-        """A static member under a new id takes the place of the old one, also in the order of members."""
+        """A static member with a new id replaces the old one, at the same place in the order."""
         assert old.instance_id is not None
         assert old.instance_id == new.instance_id
         members = [new if member is old else member for member in self._members.values()]
@@ -85,34 +85,34 @@ class Roster:
         if self.leader == old.member_id:
             self.leader = new.member_id
 
-    # who leads
+    # the leader
 
     def restore_leader(self, leader: str | None) -> None:
         self.leader = leader if leader in self._members else next(iter(self._members), None)
 
     def elect_leader(self) -> bool:
-        """The leader must be there to assign; if it is not, the first that is there leads. False: nobody has joined."""
+        """Keep the leader if it has joined, otherwise elect the first member that has. False: no member has joined."""
         assert self.leader is not None
         if not self._members[self.leader].waits_to_join:
             present = (member.member_id for member in self._members.values() if member.waits_to_join)
             self.leader = next(present, self.leader)
         return self._members[self.leader].waits_to_join
 
-    # ids given out (KIP-394)
+    # pending member ids (KIP-394)
 
     @property
-    def awaits_members(self) -> bool:
-        return bool(self._promised)
+    def has_pending_members(self) -> bool:
+        return bool(self._pending)
 
-    def promise(self, member_id: str, *, until: float) -> None:
-        self._promised[member_id] = until
+    def add_pending(self, member_id: str, *, until: float) -> None:
+        self._pending[member_id] = until
 
-    def is_promised(self, member_id: str) -> bool:
-        return member_id in self._promised
+    def is_pending_member(self, member_id: str) -> bool:
+        return member_id in self._pending
 
-    def withdraw(self, member_id: str) -> None:
-        self._promised.pop(member_id, None)
+    def remove_pending(self, member_id: str) -> None:
+        self._pending.pop(member_id, None)
 
-    def unused(self, now: float) -> list[str]:
-        """Ids whose time is over."""
-        return [member_id for member_id, deadline in self._promised.items() if deadline <= now]
+    def expired_pending(self, now: float) -> list[str]:
+        """Pending ids whose deadline has passed."""
+        return [member_id for member_id, deadline in self._pending.items() if deadline <= now]

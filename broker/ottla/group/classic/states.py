@@ -1,11 +1,11 @@
-"""The states of a classic group, and the table of what leads from one to the next. Pure.
+"""The states of a classic group and the table of their transitions. Pure.
 
-         member came, left or changed             all who will come have come
+         member joined, left or changed           all members joined or time is up
 Empty ─────────────────────────────▶ Preparing ─────────────────────────────▶ Completing
   ▲                                  Rebalance                                 Rebalance
-  │             nobody came             │ ▲ ▲   member came, left or changed      │  │
+  │             no member joined        │ ▲ ▲   member joined, left or changed    │  │
   └─────────────────────────────────────┘ │ └─────────────────────────────────────┘  │
-  │ deleted                               │ member came, left or changed              │ assignment is committed
+  │ deleted                               │ member joined, left or changed            │ assignment is committed
   ▼                                       │                                           ▼
 Dead                                      └────────────────────────────────────── Stable
 """
@@ -17,7 +17,7 @@ __all__ = ["NEXT", "Event", "State"]
 
 
 class State(Enum):
-    """The values are what clients get."""
+    """The values are sent to clients."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -27,9 +27,9 @@ class State(Enum):
 
 
 class Event(Enum):
-    REBALANCE = auto()  # a member came, left or changed
-    GATHERED = auto()  # all who will come have come
-    DESERTED = auto()  # nobody came
+    REBALANCE = auto()  # a member joined, left or changed
+    ALL_JOINED = auto()  # all members have joined, or the time to do so is over
+    NONE_JOINED = auto()  # no member joined
     ASSIGNED = auto()  # the leader's assignment is committed
     DELETED = auto()
 
@@ -39,10 +39,10 @@ NEXT = MappingProxyType(
         (State.EMPTY, Event.REBALANCE): State.PREPARING,
         (State.STABLE, Event.REBALANCE): State.PREPARING,
         (State.COMPLETING, Event.REBALANCE): State.PREPARING,
-        (State.PREPARING, Event.GATHERED): State.COMPLETING,
-        (State.PREPARING, Event.DESERTED): State.EMPTY,
+        (State.PREPARING, Event.ALL_JOINED): State.COMPLETING,
+        (State.PREPARING, Event.NONE_JOINED): State.EMPTY,
         (State.COMPLETING, Event.ASSIGNED): State.STABLE,
         (State.EMPTY, Event.DELETED): State.DEAD,
     }
 )
-"""A pair that is not here cannot happen: KeyError is a bug."""
+"""Other pairs cannot happen: a KeyError is a bug."""

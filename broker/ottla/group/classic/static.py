@@ -1,4 +1,4 @@
-"""Static members (KIP-345): an instance that comes back under a new member id takes the place of the old one. Pure."""
+"""Static members (KIP-345): an instance that returns with a new member id replaces the old one. Pure."""
 
 from functools import partial
 from typing import Any
@@ -22,35 +22,35 @@ def replace(
     member = old.successor(member_id, protocols=old.protocols)
     group.replace(old, member)
     member.update(request, to)
-    effects.append(Wake(member.alive(now)))
+    effects.append(Wake(member.renew_session(now)))
     if group.current is State.STABLE and chosen(group.members.values()) == group.protocol_name:
         assignment = {one.member_id: one.assignment for one in group.members.values()}
         then = partial(_written, group, member, old, request, old_leader)
         effects.append(Write([group.record(assignment)], then))
         return
-    # the leader may already have the old id in hand: what it assigns to that would be lost
-    group.rebalance_or_complete(f"static member {request.instance_id} comes back", now, effects)
+    # the leader may already know the old id: an assignment to that one would be lost
+    group.rebalance_or_complete(f"static member {request.instance_id} rejoined", now, effects)
 
 
 def _written(
     group: Rebalancing, member: Member, old: Member, request: Join, old_leader: str | None, code: Code, now: float
 ) -> Effects:
-    """The new member id is in the log, or the old one has to stay."""
+    """The record with the new member id is committed, or failed; then the old id stays."""
     if group.members.get(member.member_id) is not member:
-        return []  # it has been replaced or has left meanwhile, and was answered then
+        return []  # it was replaced or left meanwhile, and was answered then
     if code is not Code.none:
-        effects = [*member.answer_join(Joined(code)), Wake(member.alive(now))]
+        effects = [*member.answer_join(Joined(code)), Wake(member.renew_session(now))]
         back = member.successor(old.member_id, protocols=old.protocols)
         group.replace(member, back)
-        return [*effects, Wake(back.alive(now))]
+        return [*effects, Wake(back.renew_session(now))]
     if group.current is State.STABLE:
         answer = _answer(group, member, request, old_leader)
-        return [*member.answer_join(answer), Wake(member.alive(now))]
+        return [*member.answer_join(answer), Wake(member.renew_session(now))]
     return []
 
 
 def _answer(group: Rebalancing, member: Member, request: Join, old_leader: str | None) -> Joined:
-    """A leader that comes back must not assign again: from v9 on the answer says so (KIP-814), before it names another
+    """A leader that returns must not assign again: from v9 on the answer says so (KIP-814), before v9 it names another
     leader."""
     if not request.may_skip_assignment:
         return group.joined(member.member_id, members=False, leader=old_leader)

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader brings the assignment, every member gets its own part once that is committed. Pure."""
+"""SyncGroup: the leader sends the assignment; every member gets its own part once that is committed. Pure."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def sync(group: Rebalancing, request: Sync, to: Any, now: float) -> Effects:
     group.member_synced(member.member_id)
     if group.current is State.STABLE:
         return [Reply(to, Synced(Code.none, group.protocol_type, group.protocol_name, member.assignment))]
-    # an earlier request of the same member that still waits: the member has given it up
+    # an earlier request of the same member that still waits was abandoned
     effects = member.answer_sync(Synced(Code.unknown_member_id))
     member.wait_for_assignment(to)
     if group.leader == member.member_id:

@@ -1,13 +1,16 @@
-"""Consumer groups: the protocol of ConsumerGroupHeartbeat (KIP-848), and classic members that are moving to it. Pure.
+"""Consumer groups: the protocol of ConsumerGroupHeartbeat (KIP-848), and classic members that migrate to it. Pure.
 
-    group             the automaton as the shard sees it
-    membership        its members: what the log says of them, and their deadlines
-    heartbeat         the request: which group it is for, joining, going on, leaving
-    advance           what a change of one member means: epoch, target assignment, the member's next step
-    migration         a classic group becomes a consumer group, and back; classic_members: JoinGroup … in one
-    state             what the log says, changed by its entries alone; records: Kafka's formats; member: the values
-    assignors         of the server (range), with uniform_assignor; topics: ids, counts and racks from the metadata
-    regex             expressions by RE2; topic_matching: what they match among the topics
+    group             the state machine as the shard sees it
+    membership        the members and their deadlines
+    heartbeat         the request: finding the group, joining, staying, leaving
+    advance           the consequences of one member's change: epoch, target assignment, the member's next step
+    migration         a classic group becomes a consumer group, and back
+    classic_members   JoinGroup, SyncGroup, Heartbeat and LeaveGroup in a consumer group
+    state             the group's state as the log has it; records: Kafka's formats; member: the values
+    targets           computes the target assignment
+    assignors         the server's assignors (range); uniform_assignor: the other one
+    topics            ids, partition counts and racks from the metadata image
+    regex             regular expressions by RE2; topic_matching: which topics they match
 
-Nothing but an entry of the log changes a group: a decision gives entries to write, and they are in force when appended.
+Only entries of the log change a group: a decision returns entries to write, and they are applied when appended.
 """

@@ -1,6 +1,6 @@
-"""What a change of one member means for its group (KIP-848): epoch, target assignment, the member's next step. Pure.
+"""The consequences of one member's change (KIP-848): group epoch, target assignment, the member's next step. Pure.
 
-Nothing is changed here: the answer is the entries to write, and how the member stands when they are in force.
+Nothing is changed here: the result is the entries to write, and the member as it is once they are applied.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,13 +32,13 @@ Regexes = Mapping[str, ResolvedRegex]
 
 
 class Target(NamedTuple):
-    """What a member has to reach, and the entries that say so. `examined` and `elsewhere` as `Advance` has them."""
+    """A member's target assignment, and the entries that record it. `examined` and `in_thread` as in `Advance`."""
 
     epoch: int
     partitions: Partitions
     entries: Sequence[Entry] = ()
     examined: Seen | None = None
-    elsewhere: bool = False
+    in_thread: bool = False
 
 
 def advance(
@@ -53,7 +53,7 @@ def advance(
     default_assignor: str,
     now_ms: int,
 ) -> Advance:
-    """`before`: the member as it is, or as it would be if it were new. `seen`: what the group knows of the topics."""
+    """`before`: the member as it is, or a new one. `seen`: the metadata that the group examined last."""
     key = (state.group_id,)
     member = msgspec.structs.replace(before, subscription=subscription)
     entries = [] if subscription == before.subscription else [Entry(MEMBER, (*key, member.id), subscription)]
@@ -65,9 +65,9 @@ def advance(
     if not changed and seen.is_current(image) and state.epoch <= state.target_epoch:
         target = Target(state.target_epoch, state.target_of(member.id, subscription.instance_id))
     elif is_large(_subscribed(members.values(), regexes), image):
-        target = _left_to_others(state, member, changed=changed)
+        target = _leave_to_thread(state, member, changed=changed)
     else:
-        target = _at_once(state, member, members, regexes, image, seen, default_assignor, changed=changed)
+        target = _inline(state, member, members, regexes, image, seen, default_assignor, changed=changed)
     entries += target.entries
     if not member.is_reconciled_to(target.epoch):
         before_step, taken = member.position, state.owners
@@ -77,10 +77,10 @@ def advance(
         member = msgspec.structs.replace(member, position=position)
         if position != before_step:
             entries.append(Entry(CURRENT_ASSIGNMENT, (*key, member.id), position))
-    return Advance(member, entries, target.examined, target.elsewhere)
+    return Advance(member, entries, target.examined, target.in_thread)
 
 
-def _at_once(
+def _inline(
     state: GroupState,
     member: Member,
     members: Mapping[str, Member],
@@ -107,11 +107,11 @@ def _at_once(
     return Target(epoch, targets[member.id], entries, Seen(image))
 
 
-def _left_to_others(state: GroupState, member: Member, *, changed: bool) -> Target:
-    """The old target holds until the new one has been computed."""
+def _leave_to_thread(state: GroupState, member: Member, *, changed: bool) -> Target:
+    """The old target stays until a thread has computed the new one."""
     entries = deferred(KINDS, state.known, target_epoch=state.target_epoch, changed=changed)
     partitions = state.target_of(member.id, member.subscription.instance_id)
-    return Target(target_epoch_of(state.target_epoch), partitions, entries, elsewhere=True)
+    return Target(target_epoch_of(state.target_epoch), partitions, entries, in_thread=True)
 
 
 def _subscribed(members: Iterable[Member], regexes: Regexes) -> Iterable[Sequence[frozenset[str]]]:
@@ -122,7 +122,7 @@ def _subscribed(members: Iterable[Member], regexes: Regexes) -> Iterable[Sequenc
 
 
 def _members_after(state: GroupState, member: Member) -> dict[str, Member]:
-    """A static member under a new id takes the old one's place."""
+    """The members with this one; a static member with a new id replaces the old one."""
     instance_id = member.subscription.instance_id
     replaced = state.static_members.get(instance_id) if instance_id is not None else None
     members = {each: known for each, known in state.members.items() if each != replaced or each == member.id}
@@ -137,7 +137,7 @@ def _asks_for_others(before: Subscription, after: Subscription) -> bool:
 def removal(
     state: GroupState, leaving: Sequence[Member], *, image: Image, matching: TopicMatching, now_ms: int
 ) -> Removal:
-    """Members go, and the group's epoch rises; whoever comes next computes the new target, or has it computed."""
+    """Remove members and raise the group's epoch. The next heartbeat computes the new target, or a thread does."""
     group_id = state.group_id
     entries: list[Entry] = []
     for member in leaving:
@@ -147,7 +147,7 @@ def removal(
     staying = {each: member for each, member in state.members.items() if each not in gone}
     regexes, regex_entries = refreshed_regexes(state, staying.values(), image=image, matching=matching, now_ms=now_ms)
     entries += regex_entries
-    elsewhere = is_large(_subscribed(staying.values(), regexes), image)
-    fingerprint = state.metadata_hash if elsewhere else metadata_hash(image, subscribed_names(staying, regexes))
+    in_thread = is_large(_subscribed(staying.values(), regexes), image)
+    fingerprint = state.metadata_hash if in_thread else metadata_hash(image, subscribed_names(staying, regexes))
     entries.append(Entry(GROUP_EPOCH, (group_id,), GroupEpoch(state.epoch + 1, fingerprint)))
-    return Removal(entries, None if elsewhere else Seen(image), elsewhere)
+    return Removal(entries, None if in_thread else Seen(image), in_thread)

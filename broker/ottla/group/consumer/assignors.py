@@ -1,7 +1,7 @@
 """Server-side assignors of consumer groups (KIP-848): which member gets which partition. Pure.
 
-`range` gives every member of a topic one run of its partitions, the same run in every topic with as many partitions.
-`uniform` spreads all partitions evenly and moves as few as it can (see `uniform_assignor`).
+`range` gives each subscriber of a topic one contiguous range of its partitions, the same range in every topic with the
+same number of partitions. `uniform` balances all partitions and moves as few as possible (see `uniform_assignor`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +14,14 @@ __all__ = ["Assignor", "Candidate", "TopicFacts", "by_range"]
 
 
 class TopicFacts(msgspec.Struct, frozen=True):
-    """`racks`: for each partition, where its replicas are; empty when nobody asks or brokers do not say."""
+    """`racks`: for each partition, the racks of its replicas; empty when no member has a rack or brokers have none."""
 
     partitions: int
     racks: Sequence[frozenset[str]] = ()
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A member as an assignor sees it: the ids of existing topics it subscribes to, and its target so far."""
+    """A member as an assignor sees it: the ids of existing topics it subscribes to, and its current target."""
 
     id: str
     topics: frozenset[bytes]
@@ -35,7 +35,7 @@ Assignor = Callable[[Sequence[Candidate], Topics], dict[str, Partitions]]
 
 
 def by_range(members: Sequence[Candidate], topics: Topics) -> dict[str, Partitions]:
-    """Static members come first, by their instance ids, so that a restart changes nothing."""
+    """Static members come first, ordered by instance id, so that a restart moves nothing."""
     ordered = sorted(members, key=lambda each: (each.instance_id is None, each.instance_id or each.id))
     assigned: dict[str, set[tuple[bytes, int]]] = {member.id: set() for member in members}
     for topic_id, facts in topics.items():
@@ -46,7 +46,7 @@ def by_range(members: Sequence[Candidate], topics: Topics) -> dict[str, Partitio
 
 
 def _runs(partitions: int, members: int) -> list[range]:
-    """Partitions cut into runs, the longer ones first; those who get nothing are left out."""
+    """The partitions as contiguous ranges, the longer ones first; members without a partition are omitted."""
     if not members:
         return []
     size, longer = divmod(partitions, members)

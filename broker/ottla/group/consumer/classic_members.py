@@ -1,7 +1,7 @@
-"""Members of a consumer group that still use the classic protocol, while the group moves (KIP-848). Pure.
+"""Members of a consumer group that still use the classic protocol, while the group migrates (KIP-848). Pure.
 
-The coordinator assigns, so to such a member it looks like a group whose leader is somebody else: JoinGroup gives it the
-next epoch as a generation, SyncGroup what it has in that epoch, Heartbeat says when to join again.
+The coordinator assigns partitions, so such a member sees a group that another member leads: JoinGroup returns the next
+epoch as the generation, SyncGroup the member's assignment in that epoch, Heartbeat tells it when to rejoin.
 """
 
 from collections.abc import Sequence
@@ -73,12 +73,12 @@ def _join(group: ConsumerMembership, request: Join, to: Any, now: float) -> Effe
     def then(code: Code, at: float) -> Effects:
         return [*answered(code, at), *_joined(group, request, code, before, at)]
 
-    computing = group.compute(elsewhere=step.elsewhere, now=now)
+    computing = group.compute(in_thread=step.in_thread, now=now)
     return [group.write(entries, now, then, examined=step.examined), *computing]
 
 
 def _check_protocols(group: ConsumerMembership, request: Join) -> EmbeddedSubscription:
-    """At least one protocol that all classic members know, and a subscription that can be read."""
+    """KafkaError unless all classic members share a protocol and the subscription can be decoded."""
     classic = [member.subscription.classic for member in group.log.members.values()]
     known = [{name for name, _ in each.protocols} for each in classic if each is not None]
     offered = {name for name, _ in request.protocols}
@@ -121,16 +121,16 @@ def _owned(sent: EmbeddedSubscription, image: Image) -> Partitions:
 
 
 def _joined(group: ConsumerMembership, request: Join, code: Code, member: Member, now: float) -> Effects:
-    """Now it has to sync in time."""
+    """Answer the JoinGroup; from now on the member has to send SyncGroup in time."""
     if code is not Code.none:
         return []
     group.cancel_timer(Timer.JOIN, member.id)
     sync_at = now + request.rebalance_timeout_ms / 1000
     group.set_timer(Timer.SYNC, member.id, sync_at)
-    return [Wake(min(sync_at, group.alive(member.id, now)))]
+    return [Wake(min(sync_at, group.renew_session(member.id, now)))]
 
 
-# -- what a member has
+# -- assignments
 
 
 def sync(group: ConsumerMembership, request: Sync, to: Any, now: float) -> Effects:
@@ -150,11 +150,11 @@ def sync(group: ConsumerMembership, request: Sync, to: Any, now: float) -> Effec
     version = version_of(metadata)
     assignment = migration.encoded(member.position.assigned, group.rules.image(), version=version)
     answer = Synced(protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assignment)
-    return [Reply(to, answer), Wake(group.alive(member.id, now))]
+    return [Reply(to, answer), Wake(group.renew_session(member.id, now))]
 
 
 def _check_no_rebalance(group: ConsumerMembership, member: Member, now: float) -> None:
-    """Who still has to give something up must do that first, in the epoch it is in."""
+    """REBALANCE_IN_PROGRESS, except for members that must first revoke partitions in their current epoch."""
     behind = group.epoch_to_reach > member.position.epoch
     if behind and member.position.state is not MemberState.UNREVOKED_PARTITIONS:
         _await_join(group, member, now)
@@ -172,7 +172,7 @@ def heartbeat(
     member = _classic_member(group, member_id, instance_id)
     if generation != member.position.epoch:
         raise KafkaError(Code.illegal_generation)
-    group.alive(member_id, now)
+    group.renew_session(member_id, now)
     position = member.position
     waits_in_vain = position.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(group, member)
     if position.epoch < group.epoch_to_reach or position.state is MemberState.UNREVOKED_PARTITIONS or waits_in_vain:

@@ -1,7 +1,6 @@
 """A consumer group (KIP-848) as its shard sees it. Pure.
 
-Members of its own protocol are in `heartbeat`. Here are those that still use the classic protocol, and what happens
-when members go.
+`heartbeat` handles the group's own protocol. Here: requests of members that use the classic protocol, and removals.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ __all__ = ["ConsumerGroup"]
 
 class ConsumerGroup(ConsumerMembership):
     def remove(self, members: Sequence[Member], now: float, then: Then) -> Write:
-        """As an effect. When only classic members are left, the group becomes a classic one."""
+        """The effect that removes them. If only classic members remain, the group becomes a classic one."""
         if migration.may_downgrade(self, members):
             return migration.downgrade(self, {member.id for member in members}, now, then=then)
         rules = self.rules

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (KIP-848): joining, going on, and leaving. Pure."""
+"""ConsumerGroupHeartbeat (KIP-848): joining, staying, and leaving. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from ottla.group.consumer.advance import advance
 from ottla.group.consumer.group import ConsumerGroup
 from ottla.group.consumer.member import (
     LEAVING,
-    LEAVING_FOR_A_WHILE,
+    LEAVING_TEMPORARILY,
     Member,
     MemberState,
     Partitions,
@@ -29,13 +29,13 @@ from ottla.group.heartbeats.group import MOVING_HEARTBEAT_MS
 from ottla.metadata.model.topic_names import names_of_topics
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
-__all__ = ["Decision", "Heartbeat", "HeartbeatAnswer", "Moved", "check", "decide", "group_for", "heartbeat"]
+__all__ = ["Decision", "Heartbeat", "HeartbeatAnswer", "Upgrade", "check", "decide", "group_for", "heartbeat"]
 
 MEMBERS_NAME_THEMSELVES = 1
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """A request. None, and -1 of the rebalance timeout: as before."""
+    """A request. None, and -1 for the rebalance timeout, mean unchanged."""
 
     version: int
     group_id: str
@@ -57,17 +57,17 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def leaves(self) -> bool:
-        return self.member_epoch in (LEAVING, LEAVING_FOR_A_WHILE)
+        return self.member_epoch in (LEAVING, LEAVING_TEMPORARILY)
 
     @property
     def is_full(self) -> bool:
-        """The client sends everything, because an answer got lost or there was none yet: so it gets everything."""
+        """The client sends all fields, because it is new or an answer was lost; it gets its whole assignment."""
         says_what = self.topics is not None or self.regex is not None
         return self.joins or (self.rebalance_timeout_ms != -1 and says_what and self.owned is not None)
 
 
 class HeartbeatAnswer(msgspec.Struct, frozen=True):
-    """`assigned` None: as before."""
+    """`assigned` None: unchanged."""
 
     member_id: str
     member_epoch: int
@@ -76,23 +76,23 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`examined` and `elsewhere` as `Advance` has them."""
+    """`examined` and `in_thread` as in `Advance`."""
 
     answer: HeartbeatAnswer
     entries: list[Entry]
     examined: Seen | None = None
-    elsewhere: bool = False
+    in_thread: bool = False
 
 
-class Moved(NamedTuple):
-    """A classic group, and the entries that make a consumer group of its members: none when it is empty."""
+class Upgrade(NamedTuple):
+    """A classic group, and the entries that turn it into a consumer group; no entries if it is empty."""
 
     classic: ClassicGroup
     entries: Sequence[Entry]
 
 
 def check(request: Heartbeat, terms: Terms) -> None:
-    """INVALID_REQUEST and UNSUPPORTED_ASSIGNOR, before the group is searched for."""
+    """KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR. Runs before the group is looked up."""
     problem = _problem(request)
     if problem:
         raise KafkaError(Code.invalid_request, problem)
@@ -117,9 +117,9 @@ def _problem(request: Heartbeat) -> str | None:
         return f"MemberId, InstanceId, RackId and SubscribedTopicRegex have at most {TEXT_BYTES_MAX} bytes."
     if epoch == 0:
         return _joining_problem(request)
-    if epoch == LEAVING_FOR_A_WHILE and request.instance_id is None:
+    if epoch == LEAVING_TEMPORARILY and request.instance_id is None:
         return "InstanceId can't be null."
-    return "MemberEpoch is invalid." if epoch < LEAVING_FOR_A_WHILE else None
+    return "MemberEpoch is invalid." if epoch < LEAVING_TEMPORARILY else None
 
 
 def _joining_problem(request: Heartbeat) -> str | None:
@@ -135,8 +135,8 @@ def _joining_problem(request: Heartbeat) -> str | None:
 # -- which group it is for
 
 
-def group_for(request: Heartbeat, known: Group | None, rules: ConsumerRules) -> tuple[ConsumerGroup, Moved | None]:
-    """A group that is not in the shard yet comes into it with the first thing written. KafkaError: no such group."""
+def group_for(request: Heartbeat, known: Group | None, rules: ConsumerRules) -> tuple[ConsumerGroup, Upgrade | None]:
+    """The group, perhaps a new one that enters the shard with its first write. KafkaError: GROUP_ID_NOT_FOUND."""
     if isinstance(known, ConsumerGroup):
         return known, None
     group_id = request.group_id
@@ -150,29 +150,31 @@ def group_for(request: Heartbeat, known: Group | None, rules: ConsumerRules) -> 
         return group, None
     if not isinstance(known, ClassicGroup):
         raise KafkaError(Code.group_id_not_found, f"Group {group_id} is not a consumer group.")
-    if known.is_empty:  # perhaps an id was given out here; its owner may join with it
-        return group, Moved(known, ())
+    if known.is_empty:  # a member id may be pending here; its owner may join with it
+        return group, Upgrade(known, ())
     check_upgrade(known, policy=rules.policy(), members_max=rules.terms(group_id).members_max)
     entries = upgrade(known, rules.image())
     for entry in entries:
         group.log.apply(entry)
-    return group, Moved(known, entries)
+    return group, Upgrade(known, entries)
 
 
-# -- joining and going on
+# -- joining and staying
 
 
-def heartbeat(group: ConsumerGroup, request: Heartbeat, to: Any, now: float, *, moved: Moved | None = None) -> Effects:
-    """KafkaError refuses, and nothing has changed. `moved`: the classic group whose place this one is to take."""
+def heartbeat(
+    group: ConsumerGroup, request: Heartbeat, to: Any, now: float, *, moved: Upgrade | None = None
+) -> Effects:
+    """Raises KafkaError without any change. `moved`: the classic group that this one replaces."""
     if request.leaves:
         return _leave(group, request, to, now)
     decision = decide(group, request, now)
     answer = decision.answer
     entries = [*(moved.entries if moved else ()), *decision.entries]
-    computing = group.compute(elsewhere=decision.elsewhere, now=now)
+    computing = group.compute(in_thread=decision.in_thread, now=now)
     if not entries:
         group.has_examined(decision.examined)
-        return [Reply(to, answer), Wake(group.alive(answer.member_id, now)), *computing]
+        return [Reply(to, answer), Wake(group.renew_session(answer.member_id, now)), *computing]
 
     answered = group.answering(to, answer, _refused)
     classic = moved.classic if moved is not None else None
@@ -193,7 +195,7 @@ def _refused(code: Code) -> Code:
 
 
 def decide(group: ConsumerGroup, request: Heartbeat, now: float) -> Decision:
-    """What a member that stays has now, and the entries that say so."""
+    """The answer to a member that joins or stays, and the entries to write."""
     terms = group.terms
     group.check_size(request.member_id)
     before, replacing = _member_of(group, request)
@@ -225,11 +227,11 @@ def decide(group: ConsumerGroup, request: Heartbeat, now: float) -> Decision:
         group.heartbeat_interval_ms(now) if not entries else min(terms.heartbeat_interval_ms, MOVING_HEARTBEAT_MS),
         position.assigned if changed or request.is_full else None,
     )
-    return Decision(answer, entries, step.examined, step.elsewhere)
+    return Decision(answer, entries, step.examined, step.in_thread)
 
 
 def _subscription(old: Subscription, request: Heartbeat) -> Subscription:
-    """What the request leaves out stays as it was."""
+    """Fields that the request omits are unchanged."""
     timeout_ms = request.rebalance_timeout_ms
     return msgspec.structs.replace(
         old,
@@ -245,11 +247,11 @@ def _subscription(old: Subscription, request: Heartbeat) -> Subscription:
     )
 
 
-# -- who asks
+# -- the member
 
 
 def _member_of(group: ConsumerGroup, request: Heartbeat) -> tuple[Member, list[Entry]]:
-    """The member as it is, or a new one; and what puts it in another one's place."""
+    """The member as it is, or a new one; and the entries that put it in the place of another one."""
     if request.instance_id is not None:
         return _static_member(group, request, request.instance_id)
     member_id = request.member_id or group.rules.new_id()
@@ -269,7 +271,7 @@ def _static_member(group: ConsumerGroup, request: Heartbeat, instance_id: str) -
     member_id = request.member_id or group.rules.new_id()
     if existing is None:
         return group.log.members.get(member_id) or Member(member_id), []
-    if not existing.uses_classic and existing.position.epoch != LEAVING_FOR_A_WHILE:
+    if not existing.uses_classic and existing.position.epoch != LEAVING_TEMPORARILY:
         raise KafkaError(
             Code.unreleased_instance_id,
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
@@ -279,7 +281,7 @@ def _static_member(group: ConsumerGroup, request: Heartbeat, instance_id: str) -
 
 
 def _check_epoch(position: Position, request: Heartbeat) -> None:
-    """The epoch before is fine when an answer may have got lost, as long as the member holds nothing else."""
+    """The previous epoch is accepted, as an answer may have been lost, if the member owns no other partitions."""
     sent, known = request.member_epoch, position.epoch
     if sent == known:
         return
@@ -304,6 +306,6 @@ def _leave(group: ConsumerGroup, request: Heartbeat, to: Any, now: float) -> Eff
     member = known_instance(group.log.static_member(request.instance_id), request.member_id, request.instance_id)
     if request.member_epoch == LEAVING:
         return [group.remove([member], now, group.answering(to, answer, _refused))]
-    position = msgspec.structs.replace(member.position, epoch=LEAVING_FOR_A_WHILE, revoking=NOTHING)
+    position = msgspec.structs.replace(member.position, epoch=LEAVING_TEMPORARILY, revoking=NOTHING)
     entry = Entry(CURRENT_ASSIGNMENT, (group.group_id, member.id), position)
     return [group.write([entry], now, group.answering(to, answer, _refused))]

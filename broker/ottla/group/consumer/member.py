@@ -1,11 +1,11 @@
-"""One member of a consumer group (KIP-848), and how it moves towards its target assignment. Pure, immutable.
+"""One member of a consumer group (KIP-848), and how it is reconciled with its target assignment. Pure, immutable.
 
-A member is what two records of the offsets topic say: what it subscribes to, and where it stands.
+Two records of the offsets topic describe a member: its subscription, and its current assignment (`Position`).
 
-    STABLE ───────── target moved, nothing to give up, all free ──────────▶ STABLE (target epoch)
-      │ has to give up partitions              │ some are still in others' hands
+    STABLE ─────── new target, nothing to revoke, all partitions free ─────▶ STABLE (target epoch)
+      │ has to revoke partitions               │ other members still own some of them
       ▼                                        ▼
-    UNREVOKED ── it says that it gave them up ─▶ UNRELEASED (target epoch) ── freed, at its next heartbeat ─▶ STABLE
+    UNREVOKED ── it reports them revoked ─▶ UNRELEASED (target epoch) ── they are free at a heartbeat ─▶ STABLE
 """
 
 from collections.abc import Container, Iterable
@@ -15,7 +15,7 @@ import msgspec
 
 __all__ = [
     "LEAVING",
-    "LEAVING_FOR_A_WHILE",
+    "LEAVING_TEMPORARILY",
     "ClassicMember",
     "Member",
     "MemberState",
@@ -32,7 +32,7 @@ Partition = tuple[bytes, int]
 Partitions = frozenset[Partition]
 
 LEAVING = -1
-LEAVING_FOR_A_WHILE = -2
+LEAVING_TEMPORARILY = -2
 
 
 class MemberState(IntEnum):
@@ -51,17 +51,17 @@ class ClassicMember(msgspec.Struct, frozen=True):
     protocols: tuple[tuple[str, bytes], ...]
 
 
-NAME_OVERHEAD_BYTES = 64  # of a text and its place in a set
+NAME_OVERHEAD_BYTES = 64  # of a string and its entry in a set
 
 
 def subscribed_bytes(topics: Iterable[str] | None, *texts: str | None) -> int:
-    """About the memory that names and other texts of a subscription take."""
+    """Estimates the memory of a subscription's topic names and other texts."""
     names = list(topics or ())
     return sum(map(len, names)) + len(names) * NAME_OVERHEAD_BYTES + sum(len(text) for text in texts if text)
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """`regex` empty or None: none. `classic` is there only while the member uses the classic protocol."""
+    """`regex` empty or None: no expression. `classic` is set only while the member uses the classic protocol."""
 
     instance_id: str | None = None
     rack_id: str | None = None
@@ -81,7 +81,7 @@ class Subscription(msgspec.Struct, frozen=True):
 
 
 class Position(msgspec.Struct, frozen=True):
-    """The epoch that a member is expected to send, and the partitions it may hold or has to give up."""
+    """The epoch that a member is expected to send, and the partitions it may own or has to revoke."""
 
     epoch: int = 0
     previous_epoch: int = -1
@@ -114,7 +114,8 @@ def reconciled(
     taken: Container[Partition],
     owned: Partitions | None,
 ) -> Position:
-    """The next position, or the same when it cannot move. `owned` is what the member says it holds; None: no word."""
+    """The next position, or the same if it cannot change. `owned`: the partitions that the member reports; None:
+    unknown."""
     match position.state:
         case MemberState.STABLE if position.epoch == target_epoch:
             return position
@@ -150,5 +151,5 @@ def _next(
 
 
 def _holds(owned: Partitions | None, given_up: Partitions) -> bool:
-    """Without a word from the member, it still holds them."""
+    """Whether the member still owns some of them; it does if it reported nothing."""
     return owned is None or not owned.isdisjoint(given_up)

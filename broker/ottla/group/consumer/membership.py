@@ -1,6 +1,6 @@
-"""The members of a consumer group (KIP-848): what the log says of them, and their deadlines. Pure.
+"""The members of a consumer group (KIP-848) and their deadlines. Pure.
 
-Decisions are made elsewhere (`heartbeat`, `classic_members`, `migration`) as entries to write.
+`heartbeat`, `classic_members` and `migration` decide, and return entries to write.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from ottla.group.consumer.state import GroupState, topics_of
 from ottla.group.consumer.targets import KINDS, compute
 from ottla.group.consumer.topic_matching import TopicMatching
 from ottla.group.heartbeats.group import HeartbeatGroup, Timer
-from ottla.group.heartbeats.targets import Computed, Standing
+from ottla.group.heartbeats.targets import TargetInput, TargetResult
 from ottla.metadata.model.image import Image
 
 __all__ = ["ConsumerMembership", "ConsumerRules", "Terms"]
@@ -41,10 +41,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsumerRules(msgspec.Struct, frozen=True):
-    """What holds for all consumer groups of a shard, and where ids, time and metadata come from.
+    """The rules of all consumer groups of a shard, and the sources of ids, time and metadata.
 
-    `matching` knows which topics expressions match. `policy` is group.consumer.migration.policy in capitals. `adopt`
-    puts a group into the shard, in the place of one with the same id, and performs its effects.
+    `matching` knows which topics the expressions match. `policy` is group.consumer.migration.policy in capitals.
+    `adopt` puts a group into the shard, replacing one with the same id, and performs its effects.
     """
 
     new_id: Callable[[], str]
@@ -81,12 +81,12 @@ class ConsumerMembership(HeartbeatGroup[GroupState]):
         return any(topic in topics_of(m.subscription, self.log.regexes) for m in self.log.members.values())
 
     def check_offset_delete(self) -> None:
-        """Always possible; topics that are subscribed to are refused one by one."""
+        """Always allowed; subscribed topics are refused one by one."""
 
     def check_commit(
         self, *, member_id: str, instance_id: str | None, generation: int, version: int, transactional: bool = False
     ) -> None:
-        """Without members anybody may commit: an administrator, or a consumer that assigns itself.
+        """Without members any client may commit: an administrator, or a consumer with manual assignment.
 
         `version` is OffsetCommit's: in a transaction every version has epochs.
         """
@@ -116,23 +116,23 @@ class ConsumerMembership(HeartbeatGroup[GroupState]):
     # -- time and the log
 
     def session_timeout_ms(self, member: Member | None) -> int:
-        """Members of the classic protocol choose theirs."""
+        """Members of the classic protocol choose their own."""
         classic = member.subscription.classic if member is not None else None
         return classic.session_timeout_ms if classic is not None else self.terms.session_timeout_ms
 
     def encoded(self, entry: Entry) -> Record:
         return encode(entry)
 
-    def computation(self, standing: Standing) -> Callable[[], Computed]:
+    def computation(self, standing: TargetInput) -> Callable[[], TargetResult]:
         return partial(compute, standing, dict(self.log.regexes), self.terms.assignors[0])
 
-    def in_force(self, entry: Entry, now: float) -> None:
+    def on_applied(self, entry: Entry, now: float) -> None:
         if entry.kind == CURRENT_ASSIGNMENT and entry.value is not None:
             self._time_revocation(entry.key[1], now)
-        super().in_force(entry, now)
+        super().on_applied(entry, now)
 
     def _time_revocation(self, member_id: str, now: float) -> None:
-        """Members of the classic protocol have to join and sync in time instead."""
+        """Not for members of the classic protocol: they have to join and sync in time instead."""
         member = self.log.members.get(member_id)
         if member is None or member.uses_classic:
             return

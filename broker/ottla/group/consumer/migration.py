@@ -1,6 +1,6 @@
-"""Groups that move between the classic and the consumer protocol while they are in use (KIP-848). Pure.
+"""Online migration between the classic and the consumer protocol (KIP-848). Pure.
 
-Up: a member of the consumer protocol comes into a group of classic consumers. Down: the last one of them goes.
+Upgrade: the first member of the consumer protocol joins a group of classic consumers. Downgrade: the last one leaves.
 """
 
 from collections.abc import Callable, Collection
@@ -32,7 +32,7 @@ __all__ = ["check_upgrade", "downgrade", "encoded", "may_downgrade", "refused_jo
 
 
 def encoded(partitions: Partitions, image: Image, *, version: int) -> bytes:
-    """As classic consumers read it; topics that are gone are left out."""
+    """An assignment in the classic format; deleted topics are omitted."""
     names = {topic.id.bytes: topic.name for topic in image.topics_by_id.values()} if partitions else {}
     by_name: dict[str, list[int]] = {}
     for topic_id, index in partitions:
@@ -41,11 +41,11 @@ def encoded(partitions: Partitions, image: Image, *, version: int) -> bytes:
     return encode_assignment(by_name, version=version)
 
 
-# -- up
+# -- upgrade
 
 
 def check_upgrade(classic: ClassicGroup, *, policy: str, members_max: int) -> None:
-    """GROUP_ID_NOT_FOUND: to this protocol there is no such group."""
+    """KafkaError: GROUP_ID_NOT_FOUND if the group cannot be upgraded."""
     problem = None
     if policy not in ("UPGRADE", "BIDIRECTIONAL"):
         problem = "online upgrade is disabled"
@@ -61,7 +61,7 @@ def check_upgrade(classic: ClassicGroup, *, policy: str, members_max: int) -> No
 
 
 def upgrade(classic: ClassicGroup, image: Image) -> list[Entry]:
-    """The same members with what they have, as entries of a consumer group. The generation becomes the epoch."""
+    """The members and their assignments as entries of a consumer group. The generation becomes the epoch."""
     try:
         members = [_moved(member, classic, image) for member in classic.members.values()]
     except Malformed as error:
@@ -79,7 +79,7 @@ def upgrade(classic: ClassicGroup, image: Image) -> list[Entry]:
 
 
 def _moved(old: OldMember, classic: ClassicGroup, image: Image) -> Member:
-    # Before the first generation nothing is chosen; a consumer subscribes to the same under every protocol.
+    # Before the first generation no protocol is chosen; a consumer's subscription is the same under every protocol.
     subscribed = read_subscription(old.metadata(classic.protocol_name or old.protocols[0][0]))
     given = read_assignment(old.assignment)
     if given.user_data:
@@ -102,15 +102,15 @@ def _moved(old: OldMember, classic: ClassicGroup, image: Image) -> Member:
 
 
 def refused_joins(classic: ClassicGroup) -> Effects:
-    """Members that wait in the middle of a rebalance have to join again: then they come into the new group."""
+    """Members that wait for a rebalance are refused, so that they rejoin and enter the new group."""
     return classic.refuse_waiting(Code.rebalance_in_progress)
 
 
-# -- down
+# -- downgrade
 
 
 def may_downgrade(group: ConsumerMembership, leaving: Collection[Member], *, staying: int = 0) -> bool:
-    """Whether only classic members are left when these go. `staying`: members that come in their place."""
+    """Whether only classic members remain without these. `staying`: members that replace some of these."""
     left = len(group.log.members) - len(leaving)
     if any(member.uses_classic for member in leaving) or group.log.classic_members != left or left + staying == 0:
         return False
@@ -127,20 +127,20 @@ def downgrade(
     then: Callable[[Code, float], Effects],
     joining: Member | None = None,
 ) -> Write:
-    """The group goes on as a classic one, which has to come together, unless one member only took another's place."""
+    """The group becomes a classic one. It rebalances, unless one member only replaced another."""
     classic = _as_classic(group, leaving, joining)
     records: list[Record] = [*group.tombstones(), classic.record(_assignments(classic))]
 
-    def in_force(offset: int) -> None:
+    def on_appended(offset: int) -> None:
         for member in classic.members.values():
-            member.alive(now)
+            member.renew_session(now)
         effects: Effects = []
         if joining is None:
-            reason = f"group {group.group_id} went back to the classic protocol"
+            reason = f"group {group.group_id} was downgraded to the classic protocol"
             classic.rebalance(reason, now, effects)
         group.rules.adopt(classic, effects + classic.tick(now))
 
-    return Write(records, then, in_force)
+    return Write(records, then, on_appended)
 
 
 def _assignments(classic: ClassicGroup) -> dict[str, bytes]:
@@ -184,13 +184,13 @@ def _old_member(member: Member) -> OldMember:
 
 
 def replaced_by_classic(group: ConsumerMembership, request: Join, to: Any, now: float) -> Effects:
-    """A classic consumer comes into a consumer group without members."""
+    """A classic consumer joins a consumer group without members: a classic group replaces it."""
     classic = group.rules.new_classic_group(group.group_id)
 
-    def in_force(offset: int) -> None:
+    def on_appended(offset: int) -> None:
         group.rules.adopt(classic, classic.join(request, to, now))
 
     def then(code: Code, at: float) -> Effects:
         return [] if code is Code.none else [Reply(to, Joined(code, member_id=request.member_id))]
 
-    return [Write(group.tombstones(), then, in_force)]
+    return [Write(group.tombstones(), then, on_appended)]

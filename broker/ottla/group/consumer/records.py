@@ -1,7 +1,7 @@
 """The records of consumer groups (KIP-848) in the offsets topic, in Kafka's formats. Pure.
 
-Record type 4, the partition counts of earlier versions, is read over: since Kafka 4.1 a hash in the group's epoch
-record takes its place.
+Record type 4, the partition counts of earlier versions, is ignored: since Kafka 4.1 a hash in the group's epoch record
+replaces it.
 """
 
 from typing import Any

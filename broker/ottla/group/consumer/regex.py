@@ -1,9 +1,9 @@
-"""Regular expressions that clients send, by RE2: linear in the text, and of bounded size. Pure.
+"""Regular expressions of clients, by RE2: linear time, and programs of bounded size. Pure.
 
-RE2 has no limit of steps, so the size of a program is what bounds the time of one match: with PROGRAM_BYTES_MAX, a
-name of 249 characters took at most 9 ms over thousands of expressions that were made to be slow. Differences to re2j,
-which Kafka has: expressions that are longer than EXPRESSION_BYTES_MAX or become too large a program are refused, and
-two groups may have the same name.
+RE2 does not limit steps, so the size of the program bounds the time of one match: with PROGRAM_BYTES_MAX, a name of 249
+characters took at most 9 ms over thousands of adversarial expressions. Differences to re2j, which Kafka uses:
+expressions longer than EXPRESSION_BYTES_MAX and programs that become too large are refused, and two groups may have the
+same name.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 __all__ = ["BadRegex", "Matches", "Regex", "compiled", "match_for_a_while"]
 
-EXPRESSION_BYTES_MAX = 4096  # compiled within 12 ms, however it is made
+EXPRESSION_BYTES_MAX = 4096  # compiles within 12 ms at worst
 PROGRAM_BYTES_MAX = 256 * 1024
 SHOWN_CHARACTERS_MAX = 100
 
 
 class BadRegex(ValueError):
-    """Says what is wrong with an expression."""
+    """The message says what is wrong with the expression."""
 
 
 class Regex:
@@ -41,12 +41,12 @@ class Regex:
 
 
 def compiled(text: str) -> Regex:
-    """BadRegex says what is wrong. The library keeps the last 128: no more than 32 MiB."""
+    """Raises BadRegex. The last 128 are cached: at most 32 MiB."""
     return Regex(text)
 
 
 def shown(text: str) -> str:
-    """As much of an expression as fits a message."""
+    """The expression, shortened for a message."""
     return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[:SHOWN_CHARACTERS_MAX]}…"
 
 
@@ -56,7 +56,7 @@ def _reason(error: Exception) -> str:
 
 
 class Matches(NamedTuple):
-    """What was found among the names from `begin` to `end`, and the CPU seconds that took."""
+    """The matches among the names from `begin` to `end`, and the CPU seconds used."""
 
     names: list[str]
     begin: int
@@ -67,7 +67,7 @@ class Matches(NamedTuple):
 def match_for_a_while(
     regex: Regex, names: list[str], begin: int, *, cpu: Callable[[], float], cpu_s_max: float
 ) -> Matches:
-    """Names from `begin` on, until all are matched or the time is up; at least one. `cpu` counts seconds."""
+    """Match names from `begin` on until all are done or the time is up, at least one. `cpu` returns CPU seconds."""
     started, found, at = cpu(), [], begin
     spent_s = 0.0
     while at < len(names) and spent_s < cpu_s_max:

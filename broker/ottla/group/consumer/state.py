@@ -1,7 +1,6 @@
-"""What the log says of one consumer group (KIP-848). Pure.
+"""The state of one consumer group (KIP-848), as its records in the log define it. Pure.
 
-Changed by `apply` alone, which takes the entries of the log one by one: while a shard loads, and right after an append.
-So what is here and what is in the log cannot differ.
+Only `apply` changes it, entry by entry: while a shard loads, and after every append. So state and log cannot differ.
 """
 
 from collections import Counter
@@ -30,7 +29,7 @@ NOTHING: Partitions = frozenset()
 
 
 def topics_of(subscription: Subscription, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
-    """Names subscribed to, those that the regular expression matched included."""
+    """The subscribed names, including those that the regular expression matches."""
     resolved = regexes.get(subscription.regex) if subscription.regex else None
     if resolved is None:
         return subscription.topics
@@ -38,13 +37,13 @@ def topics_of(subscription: Subscription, regexes: Mapping[str, ResolvedRegex]) 
 
 
 def preferred_assignor(members: Iterable[Member]) -> str | None:
-    """The one that most members ask for."""
+    """The assignor that most members prefer."""
     votes = Counter(member.subscription.assignor for member in members if member.subscription.assignor)
     return max(votes, key=lambda name: votes[name]) if votes else None
 
 
 class GroupState:
-    """`owners` has every partition that some member may hold, also one that it still has to give up."""
+    """`owners` has every partition that some member may own, including those it still has to revoke."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -60,7 +59,7 @@ class GroupState:
 
     @property
     def name(self) -> str:
-        """The state as ListGroups and the tools say it."""
+        """The state's name in ListGroups and the tools."""
         if self._name is None:
             self._name = self._name_now()
         return self._name
@@ -83,7 +82,7 @@ class GroupState:
         return self.members.get(member_id) if member_id is not None else None
 
     def target_of(self, member_id: str, instance_id: str | None) -> Partitions:
-        """A static member that comes back under a new id finds its target under the old one."""
+        """A static member that returns with a new id has its target under the old one."""
         known = member_id if instance_id is None else self.static_members.get(instance_id)
         return self.targets.get(known, NOTHING) if known is not None else NOTHING
 
@@ -163,7 +162,7 @@ class GroupState:
     }
 
 
-# -- static members: who an instance is, and who takes its place
+# -- static members
 
 
 def known_instance(existing: Member | None, member_id: str, instance_id: str) -> Member:
@@ -178,7 +177,7 @@ def known_instance(existing: Member | None, member_id: str, instance_id: str) ->
 
 
 def static_successor(log: GroupState, existing: Member, member_id: str) -> tuple[Member, list[Entry]]:
-    """What the old one has, under a new id and from epoch 0."""
+    """The old member with a new id and epoch 0, and the entries that replace it."""
     position = msgspec.structs.replace(existing.position, epoch=0, previous_epoch=0)
     member = Member(member_id, existing.subscription, position)
     key = (log.group_id, member_id)

@@ -1,7 +1,7 @@
-"""The target assignment of a consumer group (KIP-848): by which assignor, from what its members subscribe to. Pure.
+"""Computes the target assignment of a consumer group (KIP-848). Pure.
 
-For large groups it runs in a thread, which hands over the interpreter's lock only between two steps of Python. So no
-single step here is over all names of all members.
+For large groups it runs in a thread. A thread releases the interpreter's lock only between bytecodes, so no single call
+here is over all names of all members.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from ottla.group.consumer.records import (
 from ottla.group.consumer.state import preferred_assignor, topics_of
 from ottla.group.consumer.topics import facts_of, ids_of
 from ottla.group.consumer.uniform_assignor import uniformly
-from ottla.group.heartbeats.targets import Computed, Kinds, Standing, computed
+from ottla.group.heartbeats.targets import Kinds, TargetInput, TargetResult, computed
 from ottla.metadata.model.image import Image
 
 __all__ = ["ASSIGNORS", "KINDS", "compute", "new_targets", "subscribed_names"]
@@ -31,8 +31,8 @@ ASSIGNORS: Mapping[str, Assignor] = MappingProxyType({"uniform": uniformly, "ran
 KINDS = Kinds(GROUP_EPOCH, TARGET_EPOCH, MEMBER, TARGET_ASSIGNMENT, CURRENT_ASSIGNMENT)
 
 
-def compute(standing: Standing, regexes: Mapping[str, ResolvedRegex], default_assignor: str) -> Computed:
-    """Work for a thread."""
+def compute(standing: TargetInput, regexes: Mapping[str, ResolvedRegex], default_assignor: str) -> TargetResult:
+    """Runs in a thread."""
     members, image = standing.members, standing.image
     names = subscribed_names(members, regexes)
     assign = partial(new_targets, standing.targets, members, regexes, image, default_assignor)
@@ -40,7 +40,7 @@ def compute(standing: Standing, regexes: Mapping[str, ResolvedRegex], default_as
 
 
 def subscribed_names(members: Mapping[str, Member], regexes: Mapping[str, ResolvedRegex]) -> set[str]:
-    """All topics that anybody asks for."""
+    """All topics that any member subscribes to."""
     names = set[str]()
     for each in members.values():
         names |= each.subscription.topics
@@ -58,10 +58,10 @@ def new_targets(
     image: Image,
     default_assignor: str,
 ) -> dict[str, Partitions]:
-    """`targets` are those so far, also under the id that a static member had before."""
+    """`targets` are the current ones, for a returned static member also under its old id."""
     names = subscribed_names(members, regexes)
     ids = ids_of(image, names)
-    # Members mostly subscribe to the same: one set of ids for each set of names.
+    # Most members have the same subscription: resolve each set of names once.
     sets: dict[tuple[frozenset[str], str | None], frozenset[bytes]] = {}
     candidates = []
     for each, member in members.items():

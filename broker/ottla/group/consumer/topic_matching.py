@@ -1,8 +1,8 @@
-"""What the regular expressions of consumer groups match among the topics that there are. Pure.
+"""Which of the existing topics the regular expressions of consumer groups match. Pure.
 
-Each expression is matched against names in the order in which they became known, and remembers how far it has come:
-new topics cost no more than themselves. The matching itself is done by whoever asks for the next `Work`
-(`group.resolving`), before a heartbeat is decided on. Where that has not been done yet, what the log says holds on.
+Each expression is matched against names in the order in which they became known, and remembers its position: a new
+topic costs one match per expression. `group.resolving` takes the next piece of `Work` and performs it before a
+heartbeat is decided. Until then the matches in the log apply.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,17 +18,17 @@ from ottla.metadata.model.image import Image
 __all__ = ["TopicExpressions", "TopicMatching", "Work", "refreshed_regexes", "refusal"]
 
 EXPRESSIONS_KEPT_MAX = 10_000
-# What matching one expression may cost: so much, and so much more for every name.
+# CPU budget of one expression: a base, and an amount per name.
 CPU_SECONDS_MAX, CPU_SECONDS_PER_NAME = 0.1, 20e-6
 WORK_CPU_SECONDS_MAX = 0.01
-FORGOTTEN_NAMES_MAX = 1000  # beyond as many as there are topics
+FORGOTTEN_NAMES_MAX = 1000  # more than there are topics; then the list of names is rebuilt
 
 
 class TopicMatching(Protocol):
-    """As the decisions of groups see it."""
+    """The interface for the decisions of groups."""
 
     def matched(self, text: str, topics: Mapping[str, Any]) -> frozenset[str] | None:
-        """Those of these topics that the expression is known to match; None when that has not been found out."""
+        """Those of these topics that the expression matches; None while that is not known."""
 
     def check(self, text: str) -> None:
         """KafkaError: INVALID_REGULAR_EXPRESSION."""
@@ -42,14 +42,14 @@ def refusal(text: str, reason: str) -> KafkaError:
 
 
 class Work(NamedTuple):
-    """A piece of matching: it touches nothing else, so that it may be done in a thread."""
+    """A piece of matching over immutable values, so it may run in a thread."""
 
     text: str
     names: list[str]
     begin: int
 
     def done(self, cpu: Callable[[], float]) -> "Done":
-        """`cpu` counts seconds."""
+        """`cpu` returns CPU seconds."""
         started = cpu()
         try:
             regex = compiled(self.text)
@@ -66,8 +66,8 @@ class Done(NamedTuple):
 
 
 class Expression:
-    """`position`: how many of the names it has been matched against. `names`: what it matched when it last was through
-    with all of them, or None; `found`: what it matches among the names since."""
+    """`position`: how many names it has been matched against. `names`: its matches when it last had reached the end, or
+    None; `found`: its matches since then."""
 
     __slots__ = ("found", "left_s", "names", "position", "problem", "topics", "view")
 
@@ -75,10 +75,10 @@ class Expression:
         self.position = 0
         self.names: frozenset[str] | None = None
         self.found: list[str] = []
-        self.left_s = left_s  # of CPU, until it is through
+        self.left_s = left_s  # CPU seconds left for all names
         self.problem: str | None = None
         self.topics: Mapping[str, Any] | None = None
-        self.view: frozenset[str] = frozenset()  # of `names`, those that are among `topics`
+        self.view: frozenset[str] = frozenset()  # those of `names` that are in `topics`
 
     def begin_again(self) -> None:
         self.position, self.found, self.names = 0, [], None
@@ -86,12 +86,12 @@ class Expression:
 
 class TopicExpressions:
     def __init__(self) -> None:
-        self._names: list[str] = []  # only ever extended: a thread may be reading it
+        self._names: list[str] = []  # append-only: a thread may be reading it
         self._topics: Mapping[str, Any] = {}
         self._expressions: dict[str, Expression] = {}
 
     def follow(self, topics: Mapping[str, Any]) -> None:
-        """These are the topics now. One that is deleted and made again counts as a new one, or was never gone."""
+        """Set the current topics. A topic that was deleted and created again is the same name."""
         if topics is self._topics:
             return
         self._names.extend(topics.keys() - self._topics.keys())
@@ -102,7 +102,7 @@ class TopicExpressions:
                 one.begin_again()
 
     def work(self, text: str) -> Work | None:
-        """What is to be done next for this expression; None when it is through or refused."""
+        """The next piece of work for this expression; None when it is complete or refused."""
         one = self._expressions.get(text)
         if one is None:
             one = self._keep(text)
@@ -113,7 +113,7 @@ class TopicExpressions:
     def accept(self, done: Done) -> None:
         one = self._expressions.get(done.work.text)
         if one is None or done.work.names is not self._names or done.work.begin != one.position:
-            return  # somebody else did it, or the names are others now
+            return  # another request did it, or the names were replaced
         one.position = done.matches.end
         one.found += done.matches.names
         one.left_s -= done.matches.cpu_s
@@ -152,7 +152,7 @@ class TopicExpressions:
 def refreshed_regexes(
     state: GroupState, members: Iterable[Member], *, image: Image, matching: TopicMatching, now_ms: int
 ) -> tuple[dict[str, ResolvedRegex], list[Entry]]:
-    """What the regular expressions of these members match now, and the entries that say what changed."""
+    """The current matches of these members' regular expressions, and the entries for those that changed."""
     wanted = dict.fromkeys(member.subscription.regex for member in members if member.subscription.regex)
     if not wanted and not state.regexes:
         return {}, []

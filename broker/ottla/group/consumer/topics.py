@@ -1,4 +1,4 @@
-"""Topics as consumer groups see them: ids, partition counts and racks out of the metadata image. Pure."""
+"""Topics as consumer groups see them: ids, partition counts and racks from the metadata image. Pure."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ __all__ = ["facts_of", "ids_of", "metadata_hash"]
 
 
 def ids_of(image: Image, names: Iterable[str]) -> dict[str, bytes]:
-    """The ids of those that exist."""
+    """The ids of the existing ones."""
     return {name: topic.id.bytes for name in names if (topic := image.topics.get(name)) is not None}
 
 
@@ -32,7 +32,8 @@ def _racks_of(topic: Topic, racks: Mapping[int, str]) -> list[frozenset[str]]:
 
 
 def metadata_hash(image: Image, names: Iterable[str]) -> int:
-    """Changes when a subscribed topic appears, goes, grows, or its replicas change racks (KIP-1101). Never 0."""
+    """Changes when a subscribed topic is created, deleted or grows, or its replicas change racks (KIP-1101). Never
+    0."""
     racks = _racks(image)
     digest = hashlib.blake2b(digest_size=8)
     found = sorted(name for name in names if name in image.topics)

@@ -1,8 +1,8 @@
-"""The `uniform` assignor: even, then sticky, then near. Pure.
+"""The `uniform` assignor: first balanced, then sticky, then rack-aware. Pure.
 
-When all subscribe to the same topics, each member's share is known beforehand: everyone keeps what fits into it, and
-what is left over goes to those below their quota, to one in the same rack where there is a choice. Otherwise
-partitions go to the least loaded subscriber, and then from the most to the least loaded until that helps no more.
+If all members have the same subscription, each has a quota: members keep their partitions up to the quota, and the
+remaining partitions go to members below it, preferably in the same rack. Otherwise each partition goes to the least
+loaded subscriber, and partitions move from the most to the least loaded until nothing improves.
 """
 
 import heapq
@@ -32,7 +32,7 @@ def _homogeneous(members: Sequence[Candidate], topics: Topics) -> dict[str, Part
     share, larger_shares = divmod(len(rest), len(members))
     kept: dict[str, set[Partition]] = {member.id: set() for member in members}
     quota_left: dict[str, int] = {}
-    # Those who have most get the larger shares: they would have to give something up otherwise.
+    # Members with the most partitions get the larger quotas: otherwise they would have to revoke some.
     for at, member in enumerate(sorted(members, key=lambda each: -len(each.target & rest))):
         quota = share + (at < larger_shares)
         mine = in_order(member.target & rest)[:quota]
@@ -48,7 +48,7 @@ def _homogeneous(members: Sequence[Candidate], topics: Topics) -> dict[str, Part
 
 
 def in_order(partitions: Iterable[Partition]) -> list[Partition]:
-    """Sorted in many small steps: one call over 150,000 of them holds the interpreter's lock for 0.2 s."""
+    """Sorts in many small calls: one call over 150,000 partitions holds the interpreter's lock for 0.2 s."""
     by_topic: dict[bytes, list[int]] = {}
     for topic, index in partitions:
         by_topic.setdefault(topic, []).append(index)
@@ -62,7 +62,7 @@ def _fill_from_rack(
     topics: Topics,
     kept: dict[str, set[Partition]],
 ) -> None:
-    """Members below their quota first take what has a replica near them."""
+    """Members below their quota first take partitions with a replica in their rack."""
     wanted = {member.rack for member in members if member.rack is not None and quota_left[member.id]}
     near = {rack: _near(rack, left, topics) for rack in wanted} if wanted else {}
     for member in members:
@@ -94,7 +94,7 @@ def _heterogeneous(members: Sequence[Candidate], topics: Topics) -> dict[str, Pa
     load = [0] * len(members)
     for at in owners.values():
         load[at] += 1
-    # Topics with most partitions per subscriber leave least choice: they come first.
+    # Topics with the most partitions per subscriber are the most constrained: they come first.
     ordered = sorted(
         (topic for topic in topics if subscribers[topic]),
         key=lambda each: (-topics[each].partitions / len(subscribers[each]), len(subscribers[each]), each),
@@ -103,7 +103,7 @@ def _heterogeneous(members: Sequence[Candidate], topics: Topics) -> dict[str, Pa
         _hand_out(topic, topics[topic].partitions, subscribers[topic], owners, load)
     shared = [topic for topic in ordered if len(subscribers[topic]) > 1]
     for _ in range(BALANCING_ROUNDS_MAX):
-        # All of them, every round: a move in one topic can make one in another possible.
+        # All topics in every round: a move in one topic can enable one in another.
         if not sum(_level(topic, topics[topic].partitions, subscribers[topic], owners, load) for topic in shared):
             break
     assigned: dict[str, set[Partition]] = {member.id: set() for member in members}
@@ -115,7 +115,7 @@ def _heterogeneous(members: Sequence[Candidate], topics: Topics) -> dict[str, Pa
 def _hand_out(
     topic: bytes, partitions: int, subscribers: Sequence[int], owners: dict[Partition, int], load: list[int]
 ) -> None:
-    """What nobody has, each to the least loaded subscriber."""
+    """Assign each partition without an owner to its least loaded subscriber."""
     least = [(load[at], at) for at in subscribers]
     heapq.heapify(least)
     for index in range(partitions):
@@ -129,7 +129,7 @@ def _hand_out(
 def _level(
     topic: bytes, partitions: int, subscribers: Sequence[int], owners: dict[Partition, int], load: list[int]
 ) -> int:
-    """Move partitions of this topic from the most to the least loaded subscribers. How many moved."""
+    """Move partitions of this topic from the most to the least loaded subscribers. Returns how many moved."""
     held: dict[int, list[int]] = {}
     for index in range(partitions):
         held.setdefault(owners[topic, index], []).append(index)
@@ -142,7 +142,7 @@ def _level(
     moves = 0
     while most:
         giver, taker = most[0][1], least[0][1]
-        if -most[0][0] != load[giver] or not held[giver]:  # an entry of earlier
+        if -most[0][0] != load[giver] or not held[giver]:  # a stale entry
             _renew(most, giver, -load[giver], keep=bool(held[giver]))
         elif least[0][0] != load[taker]:
             _renew(least, taker, load[taker], keep=True)

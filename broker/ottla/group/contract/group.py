@@ -1,4 +1,4 @@
-"""What every type of group offers to the shard that keeps it."""
+"""The interface that every type of group implements for its shard."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -9,17 +9,17 @@ __all__ = ["Group"]
 
 
 class Group(Protocol):
-    """Pure. Methods that refuse raise KafkaError with Kafka's code and change nothing."""
+    """Pure. A method that refuses raises KafkaError with Kafka's code and changes nothing."""
 
     group_id: str
 
     @property
     def type(self) -> str:
-        """As ListGroups says it: "classic", "consumer" or "share"."""
+        """As in ListGroups: "classic", "consumer" or "share"."""
 
     @property
     def state(self) -> str:
-        """As ListGroups says it: "Stable", "Empty", …"""
+        """As in ListGroups: "Stable", "Empty", …"""
 
     @property
     def summary(self) -> str:
@@ -29,19 +29,19 @@ class Group(Protocol):
     def protocol_type(self) -> str: ...
     @property
     def is_empty(self) -> bool:
-        """No members: it may be deleted, and its offsets grow old."""
+        """It has no members: it may be deleted, and its offsets may expire."""
 
     @property
     def empty_since_ms(self) -> int | None:
-        """Since when its offsets grow old, on the wall clock. None: each offset from its own commit on."""
+        """The wall-clock time from which its offsets age. None: each offset ages from its own commit."""
 
     @property
     def may_expire(self) -> bool:
-        """Whether it goes by itself when it is empty and has no offsets."""
+        """Whether it is removed automatically when it is empty and has no offsets."""
 
     @property
     def offsets_may_expire(self) -> bool:
-        """Whether any of its offsets may grow old now (those of subscribed topics never do)."""
+        """Whether any of its offsets may expire now (offsets of subscribed topics never do)."""
 
     def is_subscribed(self, topic: str) -> bool:
         """Whether members consume this topic: then its offsets do not expire and OffsetDelete is refused."""
@@ -55,24 +55,24 @@ class Group(Protocol):
         """KIP-848: whether this member may read offsets in this epoch."""
 
     def committed(self, member_id: str, now: float) -> None:
-        """A commit came from this member: a sign of life."""
+        """A commit of this member arrived: it renews the session."""
 
     def check_offset_delete(self) -> None:
         """Whether OffsetDelete is allowed at all; subscribed topics are refused one by one."""
 
     def tombstones(self) -> Sequence[Record]:
-        """What deletes the group itself from the log; its offsets are the shard's."""
+        """The tombstones of the group's own records; those of its offsets are the shard's."""
 
     def tick(self, now: float) -> Effects:
-        """Time has passed. Ends with a Wake when there is anything to wait for."""
+        """Handle deadlines up to `now`. Returns a Wake if there is a later one."""
 
     def loaded(self, now: float) -> Effects:
-        """The shard is loaded: timers begin."""
+        """The shard is loaded: start the timers."""
 
     def unload(self) -> Effects:
-        """This broker leads the partition no longer: a Reply with NOT_COORDINATOR to everyone who waits."""
+        """Another broker leads the partition: reply NOT_COORDINATOR to every waiting request."""
 
-    # The classic protocol. A consumer group serves it to members that have not moved yet (KIP-848 migration).
+    # The classic protocol. A consumer group serves it to members that have not migrated yet (KIP-848).
 
     def join(self, request: Any, to: Any, now: float) -> Effects: ...
     def sync(self, request: Any, to: Any, now: float) -> Effects: ...

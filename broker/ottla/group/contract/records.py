@@ -1,12 +1,12 @@
 """The record types of the offsets topic, by the version that each key begins with. Pure.
 
-A type registers how its records are put in force again when a shard loads:
+A type registers how its records are replayed when a shard loads:
 
     @record_type(2)
     def group_metadata(state: State, key: memoryview, value: memoryview | None) -> None: ...
 
-`key` and `value` include the two bytes of version that both begin with. What cannot be read raises, whatever
-it may be: the record is then skipped and counted, and loading goes on.
+`key` and `value` include the two bytes of version that both begin with. A record that cannot be decoded raises any
+exception; it is skipped and counted, and loading continues.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def record_type(*key_versions: int) -> Callable[[Replay], Replay]:
 
 
 def replay(state: Any, key: memoryview, value: memoryview | None) -> None:
-    """Put a record in force on `state`, a shard."""
+    """Apply a record to `state`, a shard."""
     (version,) = VERSION.unpack_from(key)
     replayed = _types.get(version)
     if replayed is None:

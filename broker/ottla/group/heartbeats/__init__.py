@@ -1,6 +1,7 @@
-"""What groups that live by heartbeats have in common: consumer groups (KIP-848) and share groups (KIP-932). Pure.
+"""What consumer groups (KIP-848) and share groups (KIP-932) have in common: both live by heartbeats. Pure.
 
-group      members' timers, entries to write and to put in force, requests that wait
-epochs     when the epoch of a group rises, and how a new target is written down
-entries    what is written: kinds of records, keys and values
+group      timers of members, writing and applying entries, waiting requests
+epochs     when the epoch of a group rises, and the entries of a new target
+targets    when a heartbeat or a thread computes the target of a group (KIP-1263)
+entries    the entries of a group's log: kinds of records, keys and values
 """

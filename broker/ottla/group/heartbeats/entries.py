@@ -1,7 +1,6 @@
-"""Records of groups that live by heartbeats, in the offsets topic and with their meaning. Pure.
+"""Entries: decoded records of consumer groups (KIP-848) and share groups (KIP-932) in the offsets topic. Pure.
 
-What consumer groups (KIP-848) and share groups (KIP-932) have in common: keys of a group's id and one more name at
-most, flexible values of version 0.
+Both have keys of a group's id and at most one more name, and flexible values of version 0.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,7 +34,7 @@ __all__ = [
 
 
 class Entry(NamedTuple):
-    """One record; without a value it deletes. `key` is (group id,) or (group id, member id or regular expression)."""
+    """One record; value None is a tombstone. `key` is (group id,) or (group id, member id or regular expression)."""
 
     kind: int
     key: tuple[str, ...]
@@ -65,7 +64,7 @@ def topics(name: str) -> Field:
 
 
 class Format(NamedTuple):
-    """How a kind of value is written and read. `names`: how many its key has."""
+    """How a kind of value is encoded and decoded. `names`: how many names its key has."""
 
     names: int
     schema: Struct
@@ -97,7 +96,7 @@ def target_format(name: str) -> Format:
 
 
 class Formats:
-    """`read_over`: kinds that mean nothing any longer, with the number of names in their keys."""
+    """`read_over`: obsolete kinds, which are ignored, with the number of names in their keys."""
 
     def __init__(self, formats: Mapping[int, Format], *, read_over: Mapping[int, int] | None = None) -> None:
         self._formats = formats
@@ -113,7 +112,7 @@ class Formats:
         return key, self._write[entry.kind](self._formats[entry.kind].fields_of(entry.value))
 
     def decode(self, key: bytes, value: bytes | None) -> Entry | None:
-        """None for a kind that is read over. Malformed, struct.error, IndexError or UnicodeDecodeError: damaged."""
+        """None for an obsolete kind. Malformed, struct.error, IndexError or UnicodeDecodeError: a damaged record."""
         (kind,) = VERSION.unpack_from(key, 0)
         if kind in self._read_over:
             _names(key, self._read_over[kind])
@@ -145,7 +144,7 @@ def _names(key: bytes, count: int) -> tuple[str, ...]:
 
 
 def by_topic(partitions: Partitions) -> list[dict[str, Any]]:
-    """As the wire has them, in a settled order."""
+    """In the wire's format, sorted."""
     found: dict[bytes, list[int]] = {}
     for topic_id, index in sorted(partitions):
         found.setdefault(topic_id, []).append(index)

@@ -1,4 +1,4 @@
-"""When the epoch of a group of heartbeats rises, and how a new target assignment is written. Pure."""
+"""When the epoch of a consumer or share group rises, and the entries of a new target assignment. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -14,9 +14,9 @@ __all__ = ["Advance", "Known", "Removal", "Seen", "next_epoch", "target_entries"
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The metadata that a group last examined, and the states of partitions if it is a share group.
+    """The metadata that a group examined last, and for a share group the states of its partitions.
 
-    Images share what did not change, so identity is enough.
+    Images share what did not change, so comparing identities is enough.
     """
 
     image: Image | None = None
@@ -29,7 +29,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Known(NamedTuple):
-    """What a group is known by so far: of its state, no more than is asked for here."""
+    """The part of a group's state that these decisions need."""
 
     group_id: str
     epoch: int
@@ -38,32 +38,32 @@ class Known(NamedTuple):
 
 
 class Advance(msgspec.Struct, frozen=True):
-    """How a member stands when these entries are in force.
+    """The member as it is once these entries are applied.
 
-    `examined`: with what the group's topics were compared, None when they were not. `elsewhere`: the group is too large
-    for a new target to be worked out here.
+    `examined`: the metadata that the group's topics were compared with; None if they were not. `in_thread`: the group
+    is large, so a thread computes its new target.
     """
 
     member: Member
     entries: list[Entry]
     examined: Seen | None = None
-    elsewhere: bool = False
+    in_thread: bool = False
 
 
 class Removal(NamedTuple):
-    """What is written when members go; `examined` and `elsewhere` as `Advance` has them."""
+    """The entries that remove members; `examined` and `in_thread` as in `Advance`."""
 
     entries: list[Entry]
     examined: Seen | None
-    elsewhere: bool
+    in_thread: bool
 
 
 def next_epoch(
     kind: int, known: Known, names: Callable[[], Iterable[str]], *, changed: bool, image: Image, seen: Seen
 ) -> tuple[int, list[Entry]]:
-    """It rises when members ask for other topics (`changed`), or when those they ask for are not what they were.
+    """The epoch rises when subscriptions changed (`changed`), or when the subscribed topics did.
 
-    `kind` is the record type of the group's epoch, `names` are all topics asked for.
+    `kind` is the record type of the group's epoch; `names` are all subscribed topics.
     """
     if not changed and seen.is_current(image):
         return known.epoch, []

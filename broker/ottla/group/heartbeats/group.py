@@ -1,7 +1,7 @@
-"""A group whose members live by heartbeats: what consumer groups (KIP-848) and share groups (KIP-932) have in common.
+"""The common part of consumer groups (KIP-848) and share groups (KIP-932): members, timers, entries. Pure.
 
-Pure. Decisions are made elsewhere as entries to write; here they are put in force once they are written. Timers are
-deadlines in the data: `tick` says what is due.
+The packages of the two types decide and return entries; here they are written, and applied once they are appended.
+Timers are deadlines in the data; `tick` handles those that are due.
 """
 
 from abc import ABC, abstractmethod
@@ -15,14 +15,14 @@ from ottla.group.consumer.member import Member
 from ottla.group.consumer.state import GroupState
 from ottla.group.heartbeats.entries import Entry
 from ottla.group.heartbeats.epochs import Removal, Seen
-from ottla.group.heartbeats.targets import Computed, Kinds, Standing, Turn, settled
+from ottla.group.heartbeats.targets import ComputationSchedule, Kinds, TargetInput, TargetResult, entries_to_write
 from ottla.metadata.model.image import Image
 
 __all__ = ["MOVING_HEARTBEAT_MS", "HeartbeatGroup", "Then", "Timer", "replay_entry"]
 
 NEVER = float("inf")
 TRY_AGAIN_SECONDS = 1.0
-MOVING_SECONDS = 5.0  # how long after its last change a group counts as moving
+MOVING_SECONDS = 5.0  # how long after its last change a group has the shorter heartbeat interval
 MOVING_HEARTBEAT_MS = 500
 
 
@@ -30,16 +30,16 @@ Then = Callable[[Code, float], Effects]
 
 
 class Timer(Enum):
-    """What the time of a member can run out for. Only members of the classic protocol have to join and sync."""
+    """Why a member may time out. Only members of the classic protocol have to join and sync."""
 
     SESSION = "its session expired"
-    REBALANCE = "it did not give up its partitions in time"
-    JOIN = "it did not join again in time"
+    REBALANCE = "it did not revoke its partitions in time"
+    JOIN = "it did not rejoin in time"
     SYNC = "it did not sync in time"
 
 
 class MembershipTerms(Protocol):
-    """Of the settings of a group, those that say how its members live."""
+    """The settings of a group that concern its members' heartbeats."""
 
     @property
     def session_timeout_ms(self) -> int: ...
@@ -50,7 +50,7 @@ class MembershipTerms(Protocol):
 
 
 class MembershipRules(Protocol):
-    """`adopt` puts a group into the shard, in the place of one with the same id, and performs its effects."""
+    """`adopt` puts a group into the shard, replacing one with the same id, and performs its effects."""
 
     @property
     def image(self) -> Callable[[], Image]: ...
@@ -71,11 +71,11 @@ class HeartbeatGroup(ABC, Generic[State]):
         self.group_id = group_id
         self.log = log
         self.seen = Seen()
-        self.written = -1  # the offset of the last entry: who reads must wait until it is committed
+        self.written = -1  # the offset of the last entry: reads wait until it is committed
         self._deadlines: dict[tuple[Timer, str], float] = {}
         self._around = rules
         self._moved_at = -NEVER
-        self._turn = Turn()
+        self._turn = ComputationSchedule()
         self._waiting: dict[Any, Callable[[Code], Any]] = {}  # requests → how to refuse them
 
     # -- each type has its own
@@ -89,18 +89,18 @@ class HeartbeatGroup(ABC, Generic[State]):
 
     @abstractmethod
     def remove(self, members: Sequence[Member], now: float, then: Then) -> Write:
-        """As an effect."""
+        """The effect that removes these members."""
 
     @abstractmethod
-    def computation(self, standing: Standing) -> Callable[[], Computed]:
-        """Work that finds out the target assignment, over values that nobody changes."""
+    def computation(self, standing: TargetInput) -> Callable[[], TargetResult]:
+        """The work that computes the target assignment, over immutable values."""
 
     @abstractmethod
     def own_tombstones(self) -> list[Entry]:
-        """Of what only groups of this type have."""
+        """Tombstones of records that only this type of group has."""
 
-    def in_force(self, entry: Entry, now: float) -> None:
-        """An entry is in the log and in the state: timers begin or end."""
+    def on_applied(self, entry: Entry, now: float) -> None:
+        """An entry was applied to the state: start or cancel timers."""
         if entry.kind == self.kinds.member:
             self._member_came_or_went(entry, now)
 
@@ -123,7 +123,7 @@ class HeartbeatGroup(ABC, Generic[State]):
 
     @property
     def kept_bytes(self) -> int:
-        """Of what members have sent."""
+        """An estimate of the memory that the members' subscriptions use."""
         return sum(member.subscription.kept_bytes for member in self.log.members.values())
 
     @property
@@ -131,10 +131,10 @@ class HeartbeatGroup(ABC, Generic[State]):
         return True
 
     def committed(self, member_id: str, now: float) -> None:
-        """Heartbeats alone are signs of life here."""
+        """Does nothing: only heartbeats renew a session here."""
 
     def tombstones(self) -> Sequence[Record]:
-        """The group's epoch is the last to go: without it there is no group."""
+        """The group's epoch comes last: without it the group does not exist."""
         members, key, kinds = self.log.members, (self.group_id,), self.kinds
         gone = [Entry(kinds.current, (*key, each), None) for each in members]
         gone += [Entry(kinds.target, (*key, each), None) for each in self.log.targets]
@@ -172,77 +172,77 @@ class HeartbeatGroup(ABC, Generic[State]):
         before: Sequence[Record] = (),
         inherited: Callable[[], Effects] = list,
     ) -> Write:
-        """Entries as an effect: put in force as soon as they are appended, and the group with them if it is new.
+        """The effect that writes these entries. They are applied when appended; a new group then enters the shard.
 
-        `examined`: what they come from. `records`: the same entries, encoded already. `before` is written
-        before them, and `inherited` is performed with the group's arrival.
+        `examined`: the metadata they are based on. `records`: the same entries, already encoded. `before` is written
+        before them, and `inherited` is performed when the group enters the shard.
         """
 
-        def in_force(offset: int) -> None:
-            self.put_in_force(entries, offset=offset, now=now)
+        def on_appended(offset: int) -> None:
+            self.apply_entries(entries, offset=offset, now=now)
             self.has_examined(examined)
             self._around.adopt(self, inherited())
 
-        return Write([*before, *(map(self.encoded, entries) if records is None else records)], then, in_force)
+        return Write([*before, *(map(self.encoded, entries) if records is None else records)], then, on_appended)
 
     def removed(self, removal: Removal, now: float, then: Then) -> Write:
-        """Whoever comes next has a new target computed."""
-        self._turn.deferred = removal.elsewhere
+        """The effect of a removal. The next heartbeat starts the computation of a new target."""
+        self._turn.deferred = removal.in_thread
         return self.write(removal.entries, now, then, examined=removal.examined)
 
     def replay(self, entry: Entry, *, offset: int) -> None:
-        """While the shard loads: no timers yet."""
+        """Apply an entry while the shard loads; timers start later."""
         self.log.apply(entry)
         self.written = offset
 
     def has_examined(self, examined: Seen | None) -> None:
-        """Its topics were compared with this."""
+        """Remember the metadata that the group's topics were compared with."""
         if examined is not None:
             self.seen = examined
 
     def to_examine(self) -> Seen:
         return Seen(self._around.image())
 
-    def put_in_force(self, entries: Sequence[Entry], *, offset: int, now: float) -> None:
+    def apply_entries(self, entries: Sequence[Entry], *, offset: int, now: float) -> None:
         for entry in entries:
             self.log.apply(entry)
         self.written = offset
         self._moved_at = now
         for entry in entries:
-            self.in_force(entry, now)
+            self.on_applied(entry, now)
 
-    # -- a target that is worked out elsewhere
+    # -- a target that a thread computes
 
     @property
     def epoch_to_reach(self) -> int:
-        """Of a member that wants to be up to date. While a target is worked out elsewhere, the old one's."""
+        """The epoch that members are to reach; while a thread computes a target, that of the old one."""
         return self.log.target_epoch if self._turn.deferred else self.log.epoch
 
-    def compute(self, *, elsewhere: bool, now: float) -> Effects:
-        """What follows from a decision: `elsewhere` when it left the target, or the comparison of topics, to others."""
-        return [Compute(self._begin, self._computed)] if self._turn.take(elsewhere=elsewhere, now=now) else []
+    def compute(self, *, in_thread: bool, now: float) -> Effects:
+        """Compute the target in a thread. `in_thread`: the decision needs that, or a comparison of topics."""
+        return [Compute(self._begin, self._computed)] if self._turn.take(in_thread=in_thread, now=now) else []
 
     def compute_deferred(self, now: float) -> Effects:
-        """For a member that decides nothing itself, as those of the classic protocol."""
-        return self.compute(elsewhere=True, now=now) if self.log.epoch > self.epoch_to_reach else []
+        """The same for requests that decide nothing, as those of the classic protocol."""
+        return self.compute(in_thread=True, now=now) if self.log.epoch > self.epoch_to_reach else []
 
-    def _begin(self) -> Callable[[], Computed] | None:
+    def _begin(self) -> Callable[[], TargetResult] | None:
         log = self.log
         if not log.members:
             return None
         members, targets, seen = dict(log.members), dict(log.targets), self.to_examine()
         return self.computation(
-            Standing(self.group_id, log.epoch, log.metadata_hash, log.target_epoch, targets, members, seen)
+            TargetInput(self.group_id, log.epoch, log.metadata_hash, log.target_epoch, targets, members, seen)
         )
 
-    def _computed(self, found: Computed | None, now: float) -> Effects:
+    def _computed(self, found: TargetResult | None, now: float) -> Effects:
         self._turn.end(now)
         if found is None or found.standing.target_epoch != self.log.target_epoch:
-            return []  # the group has become small enough meanwhile to get its target from a heartbeat
+            return []  # the group has become small meanwhile: a heartbeat computes its target
         if not found.is_news:
             self.has_examined(found.standing.seen)
             return []
-        written = settled(found, self.log, self.kinds, self.encoded)
+        written = entries_to_write(found, self.log, self.kinds, self.encoded)
         entries, records = [entry for entry, _ in written], [record for _, record in written]
         return [self.write(entries, now, _nothing, records=records, examined=found.standing.seen)]
 
@@ -252,7 +252,7 @@ class HeartbeatGroup(ABC, Generic[State]):
         self._deadlines[timer, member_id] = at
 
     def start_timer(self, timer: Timer, member_id: str, at: float) -> None:
-        """Unless it runs already."""
+        """Start it unless it runs."""
         self._deadlines.setdefault((timer, member_id), at)
 
     def cancel_timer(self, timer: Timer, member_id: str) -> None:
@@ -263,20 +263,20 @@ class HeartbeatGroup(ABC, Generic[State]):
             self.cancel_timer(timer, member_id)
 
     def _member_came_or_went(self, entry: Entry, now: float) -> None:
-        """An entry of what a member subscribes to: its session begins, or is over with it."""
+        """For an entry of a member's subscription: start its session, or cancel its timers if it was removed."""
         if entry.value is None:
             self.forget_timers(entry.key[1])
         elif (Timer.SESSION, entry.key[1]) not in self._deadlines:
-            self.alive(entry.key[1], now)
+            self.renew_session(entry.key[1], now)
 
-    def alive(self, member_id: str, now: float) -> float:
-        """A sign of life; when the session ends now."""
+    def renew_session(self, member_id: str, now: float) -> float:
+        """Restart the member's session. Returns when it expires."""
         at = now + self.session_timeout_ms(self.log.members.get(member_id)) / 1000
         self.set_timer(Timer.SESSION, member_id, at)
         return at
 
     def heartbeat_interval_ms(self, now: float) -> int:
-        """Shorter while a group moves: members then wait for each other's heartbeats."""
+        """Shorter while the group changes: members then wait for each other's heartbeats."""
         normal = self.terms.heartbeat_interval_ms
         return min(normal, MOVING_HEARTBEAT_MS) if now - self._moved_at < MOVING_SECONDS else normal
 
@@ -297,7 +297,7 @@ class HeartbeatGroup(ABC, Generic[State]):
         return effects
 
     def _removed(self, members: Sequence[Member], code: Code, now: float) -> Effects:
-        """What could not be written is tried again."""
+        """If the write failed, set the timers again."""
         if code is Code.none:
             return []
         again = now + TRY_AGAIN_SECONDS
@@ -308,9 +308,9 @@ class HeartbeatGroup(ABC, Generic[State]):
     # -- beginning and end
 
     def loaded(self, now: float) -> Effects:
-        """Sessions begin again."""
+        """Restart all sessions."""
         for member_id in self.log.members:
-            self.alive(member_id, now)
+            self.renew_session(member_id, now)
         return [Wake(self.next_deadline())] if self._deadlines else []
 
     def unload(self) -> Effects:
@@ -318,7 +318,7 @@ class HeartbeatGroup(ABC, Generic[State]):
         return [Reply(to, refused(Code.not_coordinator)) for to, refused in waiting.items()]
 
     def answering(self, to: Any, answer: Any, refused: Callable[[Code], Any]) -> Then:
-        """Answer this request when what is written for it is committed."""
+        """Answer this request when its write is committed."""
         self._waiting[to] = refused
 
         def then(code: Code, now: float) -> Effects:
@@ -338,18 +338,18 @@ class HeartbeatGroup(ABC, Generic[State]):
         before: Sequence[Record] = (),
         inherited: Callable[[], Effects] = list,
     ) -> Effects:
-        """A heartbeat that changed something; `examined`, `before` and `inherited` as `write` takes them."""
+        """For a heartbeat that changed something; `examined`, `before` and `inherited` as in `write`."""
 
         def then(code: Code, at: float) -> Effects:
-            return [*answered(code, at), Wake(self.alive(member_id, at))]
+            return [*answered(code, at), Wake(self.renew_session(member_id, at))]
 
-        # It is alive now, however long the write takes: a coordinator that waits for replicas must not expire it.
-        wake = [Wake(self.alive(member_id, now))] if member_id in self.log.members else []
+        # Renew the session before the write: a coordinator that waits for replicas must not expire the member.
+        wake = [Wake(self.renew_session(member_id, now))] if member_id in self.log.members else []
         return [*wake, self.write(entries, now, then, examined=examined, before=before, inherited=inherited)]
 
 
 def _nothing(code: Code, now: float) -> Effects:
-    """Nobody waits. A target that could not be written is computed again at one of the next heartbeats."""
+    """No request waits. A target that could not be written is computed again at a later heartbeat."""
     return []
 
 
@@ -357,12 +357,12 @@ Group = TypeVar("Group", bound=HeartbeatGroup[Any])
 
 
 def replay_entry(state: Any, entry: Entry | None, of: type[Group], new: Callable[[str], Group]) -> None:
-    """Put an entry of the log in force on `state`, a shard that loads."""
+    """Apply an entry of the log to `state`, a shard that loads."""
     if entry is None:
         return
     group_id = entry.key[0]
     if entry.kind == of.kinds.group_epoch and entry.value is None:
-        state.forget_group(group_id, of.type)
+        state.remove_group(group_id, of.type)
         return
     group = state.groups.get(group_id)
     if not isinstance(group, of):

@@ -1,9 +1,9 @@
-"""The target assignment of a large group, which is worked out away from the loop (KIP-1263 of Kafka 4.3). Pure.
+"""When the target assignment of a group is computed by a heartbeat, and when by a thread (KIP-1263, Kafka 4.3). Pure.
 
-Up to INLINE_SIZE_MAX a heartbeat that needs a new target computes it. Beyond, heartbeats only let the group's epoch
-rise and have the target computed, at most once per ASSIGNMENT_SECONDS_MIN; until it is there the old one holds. The
-group may change meanwhile. A target of an earlier epoch is put in force all the same, as far as it speaks of members
-that are still there: a group that always changes would never get one otherwise. The next computation follows.
+Up to INLINE_SIZE_MAX the heartbeat that needs a new target computes it. In larger groups heartbeats raise the group's
+epoch and a thread computes the target, at most once per ASSIGNMENT_SECONDS_MIN; until then the old target applies. The
+group may change during the computation. The target is applied nevertheless, for those members that still exist:
+otherwise a group that always changes would never get one. Then the next computation starts.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,28 +19,28 @@ from ottla.metadata.model.image import Image
 
 __all__ = [
     "ASSIGNMENT_SECONDS_MIN",
-    "Computed",
+    "ComputationSchedule",
     "Encode",
     "Kinds",
-    "Standing",
-    "Turn",
+    "TargetInput",
+    "TargetResult",
     "computed",
     "deferred",
+    "entries_to_write",
     "is_large",
-    "settled",
     "target_epoch_of",
 ]
 
 INLINE_SIZE_MAX = 5000
-"""Names that members subscribe to, each counted once per member, and partitions of those topics."""
+"""Subscribed names, counted per member, plus partitions of those topics."""
 ASSIGNMENT_SECONDS_MIN = 1.0
-EPOCH_WITHOUT_TARGET = 1  # what the first members join with, before anything is assigned
+EPOCH_WITHOUT_TARGET = 1  # of the first members, before any target exists
 
 Encode = Callable[[Entry], Record]
 
 
 class Kinds(NamedTuple):
-    """The types of a group's records: of the group, and of each member."""
+    """The types of a group's records: two of the group, one of each member."""
 
     group_epoch: int
     target_epoch: int
@@ -49,8 +49,8 @@ class Kinds(NamedTuple):
     current: int
 
 
-class Standing(NamedTuple):
-    """A group as a computation finds it: nobody changes these values."""
+class TargetInput(NamedTuple):
+    """The input of a computation: immutable values of the group and the metadata."""
 
     group_id: str
     epoch: int
@@ -66,10 +66,10 @@ class Standing(NamedTuple):
         return self.seen.image
 
 
-class Computed(NamedTuple):
-    """`targets`: those that are new, as entries with their records. `rises`: the topics are not what they were."""
+class TargetResult(NamedTuple):
+    """`targets`: the new ones, as entries with their records. `rises`: the subscribed topics have changed."""
 
-    standing: Standing
+    standing: TargetInput
     metadata_hash: int
     rises: bool
     targets: Sequence[tuple[Entry, Record]]
@@ -83,17 +83,17 @@ class Computed(NamedTuple):
         return self.standing.epoch + self.rises
 
 
-class Turn:
-    """When a group may have its target computed. `deferred`: it is left to a computation."""
+class ComputationSchedule:
+    """When a group's next computation may start. `deferred`: a heartbeat left the target to it."""
 
     def __init__(self) -> None:
         self.deferred = False
         self._computing = False
         self._ended_at = float("-inf")
 
-    def take(self, *, elsewhere: bool, now: float) -> bool:
-        self.deferred = elsewhere
-        if not elsewhere or self._computing or now - self._ended_at < ASSIGNMENT_SECONDS_MIN:
+    def take(self, *, in_thread: bool, now: float) -> bool:
+        self.deferred = in_thread
+        if not in_thread or self._computing or now - self._ended_at < ASSIGNMENT_SECONDS_MIN:
             return False
         self._computing = True
         return True
@@ -103,7 +103,7 @@ class Turn:
 
 
 def is_large(subscribed: Iterable[Sequence[frozenset[str]]], image: Image) -> bool:
-    """`subscribed`: for every member the sets of names that it asks for. Stops counting beyond the limit."""
+    """`subscribed`: the sets of names of every member. Stops counting at the limit."""
     size, names = 0, set[str]()
     for each in subscribed:
         size += 1 + sum(map(len, each))
@@ -117,12 +117,12 @@ def is_large(subscribed: Iterable[Sequence[frozenset[str]]], image: Image) -> bo
 
 
 def target_epoch_of(target_epoch: int) -> int:
-    """Members of a group that has no target yet have an epoch to join with, and nothing assigned, as in Kafka 4.3."""
+    """Members of a group without a target join with a fixed epoch and an empty assignment, as in Kafka 4.3."""
     return max(target_epoch, EPOCH_WITHOUT_TARGET)
 
 
 def deferred(kinds: Kinds, known: Known, *, target_epoch: int, changed: bool) -> list[Entry]:
-    """The entries of a large group that changes: its epoch rises, and its target follows."""
+    """The entries of a change in a large group: only its epoch rises; its target follows later."""
     entries, key = list[Entry](), (known.group_id,)
     reached = target_epoch_of(target_epoch)
     if changed or reached > target_epoch:
@@ -134,18 +134,18 @@ def deferred(kinds: Kinds, known: Known, *, target_epoch: int, changed: bool) ->
 
 
 def computed(
-    standing: Standing,
+    standing: TargetInput,
     names: Iterable[str],
     assign: Callable[[], Mapping[str, Partitions]],
     *,
     kinds: Kinds,
     encode: Encode,
     has_news: bool = False,
-) -> Computed:
-    """Runs in a thread. `has_news`: something else than topics is not what it was."""
+) -> TargetResult:
+    """Runs in a thread. `has_news`: something other than the topics has changed."""
     fingerprint = metadata_hash(standing.image, names)
     rises = standing.epoch <= standing.target_epoch and (has_news or fingerprint != standing.metadata_hash)
-    found = Computed(standing, fingerprint, rises, ())
+    found = TargetResult(standing, fingerprint, rises, ())
     if not found.is_news:
         return found
     targets = []
@@ -156,18 +156,18 @@ def computed(
     return found._replace(targets=targets)
 
 
-def settled(found: Computed, log: GroupState, kinds: Kinds, encode: Encode) -> list[tuple[Entry, Record]]:
-    """What is written of a computation, for the group as it is now: who has gone gets no target."""
-    written = [each for one in found.targets if (each := _for_who_is_there(found.standing, log, *one, encode))]
+def entries_to_write(found: TargetResult, log: GroupState, kinds: Kinds, encode: Encode) -> list[tuple[Entry, Record]]:
+    """The entries to write after a computation: targets of members that have left are omitted."""
+    written = [each for one in found.targets if (each := _for_present_members(found.standing, log, *one, encode))]
     epoch = GroupEpoch(log.epoch + found.rises, found.metadata_hash)
     ends = [Entry(kinds.target_epoch, (log.group_id,), found.epoch), Entry(kinds.group_epoch, (log.group_id,), epoch)]
     return written + [(entry, encode(entry)) for entry in ends]
 
 
-def _for_who_is_there(
-    standing: Standing, log: GroupState, entry: Entry, record: Record, encode: Encode
+def _for_present_members(
+    standing: TargetInput, log: GroupState, entry: Entry, record: Record, encode: Encode
 ) -> tuple[Entry, Record] | None:
-    """A static member may have taken the place of the one for whom the target was made."""
+    """A target goes to the static member that has replaced the one it was computed for."""
     member_id = entry.key[1]
     if member_id in log.members:
         return entry, record

@@ -10,11 +10,11 @@ from ottla.group.offsets.records import NO_EXPIRY, CommittedOffset
 __all__ = ["Found", "GroupOffsets", "ShardOffsets"]
 
 Found: TypeAlias = tuple[str, str, int, CommittedOffset]
-"""Group, topic, partition, and what is committed."""
+"""Group, topic, partition, and its committed offset."""
 
 
 class GroupOffsets:
-    """`written` is the place in the log of the last record that changed them: readers wait until it is committed."""
+    """`written` is the log offset of the last record that changed them: reads wait until it is committed."""
 
     __slots__ = ("by_topic", "written")
 
@@ -37,21 +37,21 @@ class GroupOffsets:
         partitions = self.by_topic.get(topic)
         return None if partitions is None else partitions.get(partition)
 
-    def keep(self, topic: str, partition: int, committed: CommittedOffset) -> None:
+    def record(self, topic: str, partition: int, committed: CommittedOffset) -> None:
         partitions = self.by_topic.get(topic)
         if partitions is None:
             self.by_topic[topic] = {partition: committed}
         else:
             partitions[partition] = committed
 
-    def forget(self, topic: str, partition: int) -> None:
+    def remove(self, topic: str, partition: int) -> None:
         partitions = self.by_topic.get(topic)
         if partitions is not None and partitions.pop(partition, None) is not None and not partitions:
             del self.by_topic[topic]
 
     def expired(self, group: Group, *, now_ms: int, retention_ms: int) -> Iterator[tuple[str, int]]:
-        """Those that nobody consumes and whose time is over: counted from when the group became empty, or from the
-        commit when it never had members; or until when an old client asked to keep them."""
+        """Offsets that no member consumes and whose retention has passed since the group became empty, or since their
+        commit if it never had members; or whose expiry an old client has set itself."""
         if not group.offsets_may_expire:
             return
         since_ms = group.empty_since_ms
@@ -63,7 +63,7 @@ class GroupOffsets:
 
 
 class ShardOffsets:
-    """`position` is the place in the log of the record that brings an offset, or that decides about pending ones."""
+    """`position` is the log offset of the record that commits an offset, or of the marker that ends a transaction."""
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupOffsets] = {}
@@ -73,28 +73,28 @@ class ShardOffsets:
         return self._groups.get(group_id)
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """A transaction that is not decided yet may bring another one."""
-        return self._pending.concerns(group_id, topic, partition)
+        """An open transaction has an offset for this partition."""
+        return self._pending.has_pending(group_id, topic, partition)
 
     def has_pending(self, group_id: str) -> bool:
-        return self._pending.has_group(group_id)
+        return self._pending.has_pending_of_group(group_id)
 
     def has(self, group_id: str) -> bool:
-        """Also when they have just been deleted, or a transaction has not brought them yet."""
-        return group_id in self._groups or self._pending.has_group(group_id)
+        """Also while their deletion is not committed yet, and if all of them are pending."""
+        return group_id in self._groups or self._pending.has_pending_of_group(group_id)
 
-    def keep(self, group_id: str, topic: str, partition: int, committed: CommittedOffset, *, position: int) -> None:
-        self._pending.supersede(group_id, topic, partition, before=position)
+    def record(self, group_id: str, topic: str, partition: int, committed: CommittedOffset, *, position: int) -> None:
+        self._pending.drop_older(group_id, topic, partition, before=position)
         offsets = self._groups.get(group_id)
         if offsets is None:
             offsets = self._groups[group_id] = GroupOffsets()
-        offsets.keep(topic, partition, committed)
+        offsets.record(topic, partition, committed)
         offsets.written = position
 
-    def forget(self, group_id: str, topic: str, partition: int, *, position: int) -> None:
+    def remove(self, group_id: str, topic: str, partition: int, *, position: int) -> None:
         offsets = self._groups.get(group_id)
         if offsets is not None:
-            offsets.forget(topic, partition)
+            offsets.remove(topic, partition)
             offsets.written = position
 
     def drop_if_empty(self, group_id: str) -> None:
@@ -103,19 +103,19 @@ class ShardOffsets:
 
     # inside transactions
 
-    def keep_pending(self, producer_id: int, group_id: str, entries: Sequence[Pending], *, position: int) -> None:
-        self._pending.keep(producer_id, group_id, entries, position=position)
+    def record_pending(self, producer_id: int, group_id: str, entries: Sequence[Pending], *, position: int) -> None:
+        self._pending.record(producer_id, group_id, entries, position=position)
 
     def abort(self, producer_id: int) -> None:
         self._pending.abort(producer_id)
 
     def commit(self, producer_id: int, *, position: int) -> list[str]:
-        """What the producer's transaction brought is in force; the groups that it concerns."""
+        """Apply the pending offsets of this producer. Returns the groups they belong to."""
         found = {group_id: entries for group_id, entries in self._pending.commit(producer_id).items() if entries}
         for group_id, entries in found.items():
             offsets = self._groups.setdefault(group_id, GroupOffsets())
             for topic, partition, committed in entries:
-                offsets.keep(topic, partition, committed)
+                offsets.record(topic, partition, committed)
             offsets.written = position
         return list(found)
 

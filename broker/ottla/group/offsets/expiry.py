@@ -1,4 +1,4 @@
-"""What is removed from a shard in one turn of the loop: expired offsets and empty groups, as one batch. Pure."""
+"""Removals of one turn of the loop: expired offsets and empty groups, as one batch of tombstones. Pure."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from ottla.group.offsets.records import offset_key
 
 __all__ = ["TOMBSTONES_PER_BATCH_MAX", "Removal", "tombstones"]
 
-TOMBSTONES_PER_BATCH_MAX = 500  # then others have a turn of the loop
+TOMBSTONES_PER_BATCH_MAX = 500  # then the loop serves other work
 TOMBSTONES_BYTES_MAX = 256 * 1024
 
 

@@ -1,6 +1,6 @@
 """Committed offsets as records: OffsetCommitKey v1 and OffsetCommitValue, as Kafka 4.1 writes and reads them. Pure.
 
-Written by hand, for every commit makes one: v4, or v1 when a client (OffsetCommit v2-4) set a time of retention.
+Encoded by hand, because every commit writes one: v4, or v1 when a client (OffsetCommit v2-4) set a retention time.
 """
 
 import struct
@@ -34,7 +34,7 @@ INT32 = struct.Struct(">i").pack
 
 
 def offset_key_head(group_id: str, topic: str) -> bytes:
-    """The keys of all partitions begin so."""
+    """The common start of the keys of all partitions."""
     group, name = group_id.encode(), topic.encode()
     return b"".join((b"\0\1", INT16(len(group)), group, INT16(len(name)), name))
 
@@ -89,6 +89,6 @@ def read_offset_value(value: memoryview) -> CommittedOffset:
 def replay_offset(state: Any, key: memoryview, value: memoryview | None) -> None:
     group, topic, partition = read_offset_key(key)
     if value is None:
-        state.forget_offset(group, topic, partition)
+        state.remove_offset(group, topic, partition)
     else:
-        state.keep_offset(group, topic, partition, read_offset_value(value))
+        state.record_offset(group, topic, partition, read_offset_value(value))

@@ -1,6 +1,6 @@
-"""What a change of one member means for its share group (KIP-932): epoch, target assignment, the member's step. Pure.
+"""The consequences of one member's change for its share group (KIP-932): group epoch, target assignment. Pure.
 
-Nothing is changed here: the answer is the entries to write, and how the member stands when they are in force.
+Nothing is changed here: the result is the entries to write, and the member as it is once they are applied.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,17 @@ from ottla.group.consumer.member import Member, MemberState, Partitions, Subscri
 from ottla.group.consumer.topics import ids_of, metadata_hash
 from ottla.group.heartbeats.entries import Entry, GroupEpoch
 from ottla.group.heartbeats.epochs import Advance, Removal, Seen, next_epoch, target_entries
-from ottla.group.heartbeats.targets import Computed, Kinds, Standing, computed, deferred, is_large, target_epoch_of
+from ottla.group.heartbeats.targets import (
+    Kinds,
+    TargetInput,
+    TargetResult,
+    computed,
+    deferred,
+    is_large,
+    target_epoch_of,
+)
 from ottla.group.share.assignor import simply
+from ottla.group.share.initialization import assignable
 from ottla.group.share.records import (
     CURRENT_ASSIGNMENT,
     GROUP_EPOCH,
@@ -24,7 +33,6 @@ from ottla.group.share.records import (
     encode,
 )
 from ottla.group.share.state import ShareGroupState
-from ottla.group.share.states import assignable
 from ottla.metadata.model.image import Image
 
 __all__ = ["KINDS", "advance", "compute", "removal"]
@@ -33,22 +41,22 @@ KINDS = Kinds(GROUP_EPOCH, TARGET_EPOCH, MEMBER, TARGET_ASSIGNMENT, CURRENT_ASSI
 
 
 def advance(state: ShareGroupState, before: Member, subscription: Subscription, *, image: Image, seen: Seen) -> Advance:
-    """`before`: the member as it is, or as it would be if it were new. `seen`: what the group knows of the topics."""
+    """`before`: the member as it is, or a new one. `seen`: the metadata that the group examined last."""
     member = msgspec.structs.replace(before, subscription=subscription)
     key = (state.group_id, member.id)
     entries = [] if subscription == before.subscription else [Entry(MEMBER, key, subscription)]
     target_epoch, target = state.target_epoch, state.targets.get(member.id, frozenset())
-    examined, elsewhere = None, False
+    examined, in_thread = None, False
     changed = state.epoch == 0 or before.subscription.topics != subscription.topics
     if changed or not seen.is_current(image, state.states) or state.epoch > target_epoch:
         members = {**state.members, member.id: member}
-        elsewhere = is_large(_subscribed(members.values()), image)
-        if elsewhere:
+        in_thread = is_large(_subscribed(members.values()), image)
+        if in_thread:
             entries += deferred(KINDS, state.known, target_epoch=target_epoch, changed=changed)
             target_epoch = target_epoch_of(target_epoch)
         else:
             examined = Seen(image, state.states)
-            epoch, targets, news = _at_once(state, members, changed=changed, image=image, seen=seen)
+            epoch, targets, news = _inline(state, members, changed=changed, image=image, seen=seen)
             entries += news
             if targets is not None:
                 target_epoch, target = epoch, targets[member.id]
@@ -57,13 +65,13 @@ def advance(state: ShareGroupState, before: Member, subscription: Subscription, 
         position = member.position.moved(epoch=target_epoch, state=stands, assigned=target, revoking=frozenset())
         member = msgspec.structs.replace(member, position=position)
         entries.append(Entry(CURRENT_ASSIGNMENT, key, position))
-    return Advance(member, entries, examined, elsewhere)
+    return Advance(member, entries, examined, in_thread)
 
 
-def _at_once(
+def _inline(
     state: ShareGroupState, members: Mapping[str, Member], *, changed: bool, image: Image, seen: Seen
 ) -> tuple[int, dict[str, Partitions] | None, list[Entry]]:
-    """The epoch, the new targets if there are any, and the entries that say so."""
+    """The epoch, the new targets if any, and the entries to write."""
     names, known = _names(members), state.known
     can_have = assignable(state.states, names, image)
     news = bool(state.members) and _differs(state.targets, can_have)
@@ -74,8 +82,8 @@ def _at_once(
     return epoch, targets, entries + target_entries((TARGET_ASSIGNMENT, TARGET_EPOCH), known, targets, epoch)
 
 
-def compute(standing: Standing, states: StatePartitions) -> Computed:
-    """Work for a thread; see `targets` of consumer groups."""
+def compute(standing: TargetInput, states: StatePartitions) -> TargetResult:
+    """Runs in a thread; see `heartbeats.targets`."""
     members, image = standing.members, standing.image
     names = _names(members)
     can_have = assignable(states, names, image)
@@ -101,7 +109,7 @@ def _names(members: Mapping[str, Member]) -> set[str]:
 
 
 def _differs(targets: Mapping[str, Partitions], can_have: Mapping[bytes, int]) -> bool:
-    """Whether partitions have got their states since the targets were made, or lost them."""
+    """Whether partitions were initialized or deleted since the targets were computed."""
     assigned = set[tuple[bytes, int]]()
     for target in targets.values():
         assigned |= target
@@ -125,12 +133,12 @@ def _new_targets(
 
 
 def removal(state: ShareGroupState, leaving: Sequence[Member], *, image: Image) -> Removal:
-    """Members go, and the group's epoch rises; whoever comes next computes the new target, or has it computed."""
+    """Remove members and raise the group's epoch. The next heartbeat computes the new target, or a thread does."""
     gone = {member.id for member in leaving}
     kinds = (CURRENT_ASSIGNMENT, TARGET_ASSIGNMENT, MEMBER)
     entries = [Entry(kind, (state.group_id, each), None) for each in gone for kind in kinds]
     staying = {each: member for each, member in state.members.items() if each not in gone}
-    elsewhere = is_large(_subscribed(staying.values()), image)
-    fingerprint = state.metadata_hash if elsewhere else metadata_hash(image, _names(staying))
+    in_thread = is_large(_subscribed(staying.values()), image)
+    fingerprint = state.metadata_hash if in_thread else metadata_hash(image, _names(staying))
     entries.append(Entry(GROUP_EPOCH, (state.group_id,), GroupEpoch(state.epoch + 1, fingerprint)))
-    return Removal(entries, None if elsewhere else Seen(image, state.states), elsewhere)
+    return Removal(entries, None if in_thread else Seen(image, state.states), in_thread)

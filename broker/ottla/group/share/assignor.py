@@ -1,8 +1,8 @@
 """The `simple` assignor of share groups: every partition has a member, and every member a partition. Pure.
 
-As many partitions as members or more: each has one member, evenly and with few moves, as `uniform` would have it. When
-there are more members than partitions, those left over share: they keep what they had as long as that is no crowd, and
-otherwise go where fewest are.
+With at least as many partitions as members, it assigns as `uniform` does: balanced, with few moves. With more members
+than partitions, members share: each keeps its partition unless that has too many members, otherwise it gets the
+partition with the fewest.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ def simply(members: Sequence[Candidate], topics: Topics) -> dict[str, Partitions
 
 
 def _kept(member: Candidate, topics: Topics, crowd: Counter[Partition], crowd_max: int) -> Partition | None:
-    """Of those it had, one that it may go on with."""
+    """One of its current partitions that does not have too many members."""
     return next(
         (each for each in sorted(member.target) if _may_have(member, each, topics) and crowd[each] < crowd_max), None
     )

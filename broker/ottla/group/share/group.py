@@ -1,7 +1,7 @@
-"""A share group (KIP-932): what the log says of it, and the sessions of its members. Pure.
+"""A share group (KIP-932): its state and the sessions of its members. Pure.
 
-Decisions are made in `heartbeat` and `states`, as entries to write. A share group has no committed offsets:
-where it stands is in the states of its share-partitions, which the persister keeps.
+`heartbeat` and `initialization` decide, and return entries to write. A share group has no committed offsets: its
+position is in the states of its share-partitions, which the persister keeps.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from ottla.group.contract.records import record_type
 from ottla.group.heartbeats.entries import Entry
 from ottla.group.heartbeats.epochs import Seen
 from ottla.group.heartbeats.group import HeartbeatGroup, Then, replay_entry
-from ottla.group.heartbeats.targets import Computed, Standing
+from ottla.group.heartbeats.targets import TargetInput, TargetResult
 from ottla.group.share.advance import KINDS as RECORD_KINDS
 from ottla.group.share.advance import compute, removal
 from ottla.group.share.records import (
@@ -44,7 +44,7 @@ class ShareTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShareRules(msgspec.Struct, frozen=True):
-    """What holds for all share groups of a shard; `adopt` as consumer groups have it."""
+    """The rules of all share groups of a shard; `adopt` as in `ConsumerRules`."""
 
     image: Callable[[], Image]
     terms: Callable[[str], ShareTerms]
@@ -68,7 +68,7 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
 
     @property
     def may_expire(self) -> bool:
-        """Its states would be lost: it stays until somebody deletes it."""
+        """Never: its states would be lost. It is deleted by request only."""
         return False
 
     @property
@@ -94,13 +94,13 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
     def to_examine(self) -> Seen:
         return Seen(self.rules.image(), self.log.states)
 
-    def computation(self, standing: Standing) -> Callable[[], Computed]:
+    def computation(self, standing: TargetInput) -> Callable[[], TargetResult]:
         return partial(compute, standing, self.log.states)
 
     def states_record(self, states: StatePartitions) -> Record:
         return encode(Entry(STATES, (self.group_id,), states))
 
-    # -- what only groups of consumers have
+    # -- what share groups do not have
 
     def check_commit(
         self, *, member_id: str, instance_id: str | None, generation: int, version: int, transactional: bool = False
@@ -108,7 +108,7 @@ class ShareGroup(HeartbeatGroup[ShareGroupState]):
         self._refuse()
 
     def check_fetch(self, *, member_id: str | None, member_epoch: int) -> None:
-        """A share group has no offsets. One who asks without being a member gets an empty answer, not an error."""
+        """A share group has no offsets. A request without a member gets an empty answer, not an error."""
         if member_id is not None or member_epoch >= 0:
             self._refuse()
 

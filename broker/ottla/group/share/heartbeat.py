@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat (KIP-932): joining, going on, and leaving. Pure."""
+"""ShareGroupHeartbeat (KIP-932): joining, staying, and leaving. Pure."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ __all__ = ["ShareHeartbeat", "ShareHeartbeatAnswer", "check", "group_for", "hear
 
 
 class ShareHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """A request. None: as before."""
+    """A request. None means unchanged."""
 
     group_id: str
     member_id: str
@@ -34,7 +34,7 @@ class ShareHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShareHeartbeatAnswer(msgspec.Struct, frozen=True):
-    """`assigned` None: as before."""
+    """`assigned` None: unchanged."""
 
     member_id: str
     member_epoch: int
@@ -43,7 +43,7 @@ class ShareHeartbeatAnswer(msgspec.Struct, frozen=True):
 
 
 def check(request: ShareHeartbeat) -> None:
-    """INVALID_REQUEST, before the group is searched for."""
+    """KafkaError: INVALID_REQUEST. Runs before the group is looked up."""
     if problem := _problem(request):
         raise KafkaError(Code.invalid_request, problem)
 
@@ -60,14 +60,14 @@ def _problem(request: ShareHeartbeat) -> str | None:
 
 
 def group_for(request: ShareHeartbeat, known: Group | None, rules: ShareRules) -> ShareGroup:
-    """The one there is, or a new one that comes into the shard with the first thing written."""
+    """The existing group, or a new one that enters the shard with its first write."""
     if isinstance(known, ShareGroup):
         return known
     group_id = request.group_id
     if known is not None:
         raise KafkaError(Code.group_id_not_found, f"Group {group_id} is not a share group.")
     if not request.joins:
-        # Kafka says it in other words to one that leaves.
+        # Kafka has another sentence for a member that leaves.
         text = (
             f"Group {group_id} not found." if request.member_epoch == LEAVING else f"Share group {group_id} not found."
         )
@@ -76,7 +76,7 @@ def group_for(request: ShareHeartbeat, known: Group | None, rules: ShareRules) -
 
 
 def heartbeat(group: ShareGroup, request: ShareHeartbeat, to: Any, now: float) -> Effects:
-    """KafkaError refuses, and nothing has changed."""
+    """Raises KafkaError without any change."""
     if request.member_epoch == LEAVING:
         answer = ShareHeartbeatAnswer(request.member_id, request.member_epoch)
         member = group.member(request.member_id)
@@ -93,10 +93,10 @@ def heartbeat(group: ShareGroup, request: ShareHeartbeat, to: Any, now: float) -
         _interval_ms(group, now, changes=bool(step.entries)),
         position.assigned if is_news else None,
     )
-    computing = group.compute(elsewhere=step.elsewhere, now=now)
+    computing = group.compute(in_thread=step.in_thread, now=now)
     if not step.entries:
         group.has_examined(step.examined)
-        return [Reply(to, answer), Wake(group.alive(before.id, now)), *computing]
+        return [Reply(to, answer), Wake(group.renew_session(before.id, now)), *computing]
     answered = group.answering(to, answer, _refused)
     return [
         *group.answer_when_written(step.entries, before.id, now, answered, examined=step.examined),
@@ -109,7 +109,7 @@ def _refused(code: Code) -> Code:
 
 
 def _interval_ms(group: ShareGroup, now: float, *, changes: bool) -> int:
-    """Shorter while the group moves: the states of its partitions are made only now."""
+    """Shorter while the group changes: the states of its partitions are initialized at that time."""
     usual = group.heartbeat_interval_ms(now)
     return min(usual, MOVING_HEARTBEAT_MS) if changes else usual
 
@@ -123,7 +123,7 @@ def _member_of(group: ShareGroup, request: ShareHeartbeat) -> Member:
 
 
 def _check_epoch(position: Position, sent: int) -> None:
-    """The epoch before is fine: an answer may have got lost."""
+    """The previous epoch is accepted: an answer may have been lost."""
     known, previous = position.epoch, position.previous_epoch
     if sent in (known, previous):
         return
@@ -136,7 +136,7 @@ def _check_epoch(position: Position, sent: int) -> None:
 
 
 def _subscription(old: Subscription, request: ShareHeartbeat) -> Subscription:
-    """What the request leaves out stays as it was."""
+    """Fields that the request omits are unchanged."""
     return msgspec.structs.replace(
         old,
         rack_id=old.rack_id if request.rack_id is None else request.rack_id,

@@ -39,16 +39,16 @@ MEMBER, GROUP_EPOCH, TARGET_EPOCH, TARGET_ASSIGNMENT, CURRENT_ASSIGNMENT, STATES
 
 
 class TopicStates(msgspec.Struct, frozen=True):
-    """The partitions of a topic that have a state, or are to get one."""
+    """The partitions of a topic that are initialized, or are being initialized."""
 
     name: str
     partitions: frozenset[int]
 
 
 class StatePartitions(msgspec.Struct, frozen=True):
-    """Which share-partitions of a group have a state, by the topic's id: what the group records about its persister.
+    """Which share-partitions of a group have a state at the persister, by topic id (ShareGroupStatePartitionMetadata).
 
-    `initializing`: asked for, perhaps made already. `deleting`: asked to go, perhaps gone already.
+    `initializing`: requested, perhaps already done. `deleting`: requested, perhaps already deleted.
     """
 
     initializing: Mapping[bytes, TopicStates] = {}

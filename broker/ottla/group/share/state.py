@@ -1,4 +1,4 @@
-"""What the log says of one share group (KIP-932). Pure; changed by `apply` alone, as that of a consumer group."""
+"""The state of one share group (KIP-932), as its records in the log define it. Pure; only `apply` changes it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -18,14 +18,14 @@ __all__ = ["ShareGroupState"]
 
 
 class ShareGroupState(GroupState):
-    """`owners` says nothing here: several members may have the same partition."""
+    """`owners` is not meaningful here: several members may have the same partition."""
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.states = StatePartitions()
 
     def _name_now(self) -> str:
-        """Members take their target at once: there is nothing in between."""
+        """Members get their target at once, so there is no Reconciling."""
         return "Stable" if self.members else "Empty"
 
     @property

@@ -26,7 +26,7 @@ Assignment = tuple[int, ...]
 def placed(
     image: Image, partitions: int, replication_factor: int, context: Context, *, present: Sequence[Assignment] = ()
 ) -> list[Assignment]:
-    """`present`: the partitions that the topic has; new ones fill up what these leave uneven."""
+    """`present`: the topic's existing partitions; new ones balance with them."""
     candidates = [Candidate(each.id, each.rack, each.is_active) for each in image.brokers.values()]
     return place(
         candidates,

@@ -1,4 +1,4 @@
-"""Are leaders where they should be? Pure. The preferred leader is a partition's first replica."""
+"""Preferred leader elections. Pure. The preferred leader is a partition's first replica."""
 
 from collections import defaultdict
 
@@ -13,9 +13,9 @@ ELECTIONS_PER_ROUND_MAX = 1_000
 
 
 def preferred_due(image: Image, *, imbalance_percent_max: int = 0) -> ElectLeaders | None:
-    """The election that gives brokers back what they should lead, or None.
+    """The election of preferred leaders that do not lead, or None.
 
-    Only for brokers that miss more than `imbalance_percent_max` of what they should lead. 0 as in Kafka 4.
+    Only for brokers that lack more than `imbalance_percent_max` of their preferred partitions. 0 as in Kafka 4.
     """
     should_lead: dict[int, int] = defaultdict(int)
     missing: dict[int, list[PartitionRef]] = defaultdict(list)
@@ -39,7 +39,7 @@ def _is_elsewhere(image: Image, state: PartitionState) -> bool:
 
 
 def unclean_due(image: Image, context: Context) -> ElectLeaders | None:
-    """For partitions that nobody leads, of topics that prefer any leader to none, with a replica that can."""
+    """Unclean elections: for partitions without a leader, if their topic allows it and a replica is available."""
     due = [
         (topic.name, state.index)
         for topic in image.topics.values()

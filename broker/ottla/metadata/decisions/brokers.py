@@ -52,7 +52,7 @@ def register(image: Image, command: RegisterBroker, context: Context) -> Decisio
 
 
 def _found_again(image: Image, command: RegisterBroker) -> list[Record]:
-    """What was lost with a failed log dir is created again or was repaired; what is still lost is reported."""
+    """A registration resets replicas in failed log dirs: the broker reports those that are still lost."""
     where = command.log_dirs[0] if len(command.log_dirs) == 1 else DIRECTORY_UNASSIGNED
     return [
         partition_change_record(topic.id, state.index, directories=_replaced(state, command.id, where))
@@ -68,7 +68,7 @@ def _replaced(state: PartitionState, broker_id: int, where: uuid.UUID) -> list[u
 
 
 def _check_predecessor(existing: Broker, context: Context) -> None:
-    """One that said it goes away need not be waited for."""
+    """Whether the session of the existing registration must end first; not after a controlled shutdown."""
     if existing.id in context.live_brokers and not existing.in_controlled_shutdown:
         raise KafkaError(
             Code.duplicate_broker_registration,
@@ -165,7 +165,7 @@ def fence(image: Image, command: FenceBroker, context: Context) -> Decision[None
 
 
 def unfence(image: Image, command: UnfenceBroker, context: Context) -> Decision[None]:
-    """A broker that said it goes away cannot come back: its next incarnation registers."""
+    """A broker in controlled shutdown cannot be unfenced: its next incarnation registers."""
     broker = check_broker_epoch(image, command.id, command.epoch)
     if not broker.fenced or broker.in_controlled_shutdown:
         return Decision(None)

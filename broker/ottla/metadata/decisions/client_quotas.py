@@ -1,4 +1,4 @@
-"""Decisions about client quotas, and which of them a description asks for. Pure."""
+"""Decisions about client quotas, and matching them for DescribeClientQuotas. Pure."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ def alter(image: Image, command: AlterClientQuotas, context: Context) -> Decisio
 
 
 def _records(image: Image, entity: QuotaEntity, change: QuotaChange) -> Iterator[Record]:
-    """Of what really changes."""
+    """Records of the values that change."""
     present = image.client_quotas.get(entity, {})
     for key, value in change.changes:
         if present.get(key) != value:
@@ -113,7 +113,7 @@ def matching(
     *,
     strict: bool,
 ) -> list[tuple[QuotaEntity, Mapping[str, float]]]:
-    """Entities that fit every component (type, how to match, name); `strict`: and that have no other types."""
+    """Entities that match every component (type, match type, name); `strict`: and have no other types."""
     _check_components(components)
     return [
         (entity, values)

@@ -1,6 +1,6 @@
-"""What the controller can be asked, and what it answers. Pure values.
+"""The controller's commands and replies. Pure values.
 
-A command either fails as a whole (KafkaError) or answers per item, each with a code and a message of its own.
+A command either fails as a whole (KafkaError) or answers per item, each with its own code and message.
 """
 
 import uuid
@@ -14,6 +14,7 @@ from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.credentials import ScramKeys, ScramOwner
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import ConfigResource, Listener, PartitionState, QuotaEntity
+from ottla.metadata.model.tokens import DelegationToken
 from ottla.ports import Random
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Command",
     "Context",
     "CreateAcls",
+    "CreateDelegationToken",
     "CreatePartitions",
     "CreateTopics",
     "CreatedTopic",
@@ -35,6 +37,7 @@ __all__ = [
     "DeleteTopics",
     "ElectLeaders",
     "ElectionType",
+    "EndDelegationToken",
     "ExpireCredentials",
     "FenceBroker",
     "IncrementalAlterConfigs",
@@ -49,6 +52,7 @@ __all__ = [
     "QuotaChange",
     "Reassignment",
     "RegisterBroker",
+    "RenewDelegationToken",
     "ReplicasLost",
     "RotateScramCredentials",
     "ScramUpsertion",
@@ -70,6 +74,8 @@ class Limits(msgspec.Struct, frozen=True):
     partitions_per_request_max: int = 10_000
     partitions_in_fleet_max: int = 1_000_000
     acls_in_fleet_max: int = 100_000
+    tokens_in_fleet_max: int = 10_000
+    scram_credentials_in_fleet_max: int = 100_000
 
 
 def _accept_setting(resource_type: int, name: str, value: str) -> str | None:
@@ -82,26 +88,29 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     now_ms: int
     new_uuid: Callable[[], uuid.UUID]
     random: Random
-    # The version that the records of this decision will have: the epoch of a broker that registers.
+    # The version of this decision's records: the epoch of a broker that registers.
     next_version: int
     node_id: int = 0
     limits: Limits = Limits()
     default_partitions: int = 1
     default_replication_factor: int = 1
-    # None when the value is good, otherwise the message for INVALID_CONFIG.
+    # None if the value is valid, otherwise the message for INVALID_CONFIG.
     check_config: Callable[[int, str, str], str | None] = _accept_setting
-    # Whether a setting is a list: only those know APPEND and SUBTRACT.
+    # Whether a setting is a list: only lists allow APPEND and SUBTRACT.
     is_list_setting: Callable[[int, str], bool] = lambda resource_type, name: False
     default_setting: Callable[[int, str], str | None] = lambda resource_type, name: None
-    # Brokers whose session is alive: their id cannot be taken by another incarnation.
+    # Brokers with a live session: another incarnation cannot register their id.
     live_brokers: Set[int] = frozenset()
     supported_features: Mapping[str, tuple[int, int]] = {}
-    # What this node started with; settings in the image come first.
+    # The settings this node started with; those in the image override them.
     min_insync_replicas: int = 1
     unclean_elections: bool = False
     topics_may_be_deleted: bool = True
     # What `ottla format` left for a metadata log that is empty.
     bootstrap: Sequence[Record] = ()
+    # Of delegation tokens: until they must be renewed, and at most.
+    token_expiry_ms: int = 86_400_000
+    token_lifetime_ms_max: int = 7 * 86_400_000
 
 
 class Outcome(msgspec.Struct, Generic[Value], frozen=True):
@@ -122,7 +131,7 @@ class Decision(msgspec.Struct, Generic[Reply], frozen=True):
 
 
 class Command(msgspec.Struct, Generic[Reply], frozen=True):
-    """Base of all; the parameter is what the controller replies."""
+    """Base of all commands; the parameter is the reply's type."""
 
 
 # -- topics
@@ -153,7 +162,7 @@ class CreateTopics(Command[list[Outcome[CreatedTopic]]], frozen=True):
 
 
 class TopicRef(msgspec.Struct, frozen=True):
-    """By name or by id; in an outcome both are filled when known."""
+    """By name or by id; an outcome has both if they are known."""
 
     name: str | None = None
     id: uuid.UUID = uuid.UUID(int=0)
@@ -252,7 +261,32 @@ class RotateScramCredentials(Command[None], frozen=True):
 
 
 class ExpireCredentials(Command[None], frozen=True):
-    """Keys of passwords that were kept during a rotation, and whose time is over, are forgotten."""
+    """What is not good any more is forgotten: passwords that were kept during a rotation, delegation tokens."""
+
+
+class CreateDelegationToken(Command[DelegationToken], frozen=True):
+    """Principals as Kafka writes them. `lifetime_ms`: 0 or less is as long as may be."""
+
+    owner: str
+    requester: str
+    renewers: Sequence[str] = ()
+    lifetime_ms: int = 0
+
+
+class RenewDelegationToken(Command[int], frozen=True):
+    """Replies when it expires now. `period_ms`: 0 or less is as long as may be."""
+
+    token_id: str
+    principal: str
+    period_ms: int
+
+
+class EndDelegationToken(Command[int], frozen=True):
+    """Replies when it expires now. `period_ms`: from now on; less than 0 removes it at once."""
+
+    token_id: str
+    principal: str
+    period_ms: int
 
 
 # -- access control lists
@@ -310,10 +344,10 @@ class AllocateProducerIds(Command[ProducerIdBlock], frozen=True):
 
 
 class RegisterBroker(Command[int], frozen=True):
-    """Replies the broker's epoch. The broker starts fenced.
+    """The reply is the broker's epoch. The broker starts fenced.
 
-    `previous_epoch` is the one in its clean-shutdown file. If that is not the epoch it was last registered with, it
-    died uncleanly and may lack records that it had.
+    `previous_epoch` is the one in its clean-shutdown file. If it differs from the last registration's epoch, the
+    shutdown was unclean, and the broker may have lost records.
     """
 
     id: int
@@ -334,7 +368,7 @@ class UnregisterBroker(Command[None], frozen=True):
 
 
 class FenceBroker(Command[None], frozen=True):
-    """Its session ended, or it shuts down (`in_controlled_shutdown`): it leads nothing afterwards."""
+    """Its session expired, or it shuts down (`in_controlled_shutdown`): it leads nothing afterwards."""
 
     id: int
     epoch: int
@@ -360,9 +394,9 @@ class IsrChange(msgspec.Struct, frozen=True):
 
 
 class AlterPartition(Command[list[Outcome[PartitionState | None]]], frozen=True):
-    """A leader asks to shrink or grow the in-sync replicas of partitions it leads.
+    """AlterPartition: a leader changes the in-sync sets of partitions that it leads.
 
-    NEW_LEADER_ELECTED: the change was made, completed a reassignment, and somebody else leads now.
+    NEW_LEADER_ELECTED: the change was made, completed a reassignment, and another broker leads now.
     """
 
     broker_id: int
@@ -371,7 +405,7 @@ class AlterPartition(Command[list[Outcome[PartitionState | None]]], frozen=True)
 
 
 class ReplicasLost(Command[None], frozen=True):
-    """A log dir of the broker failed with these replicas (topic id, partition) in it; the broker itself goes on."""
+    """A log dir of the broker failed with these replicas (topic id, partition); the broker stays up."""
 
     broker_id: int
     broker_epoch: int
@@ -386,14 +420,15 @@ class ElectionType:
 
 
 class ElectLeaders(Command[list[Outcome[PartitionRef]]], frozen=True):
-    """None: all partitions; then those that need no election are left out of the answer."""
+    """None: all partitions; then the answer omits those that need no election."""
 
     election_type: int
     partitions: Sequence[PartitionRef] | None = None
 
 
 class MoveLeadersAway(Command[int], frozen=True):
-    """Others lead what the broker leads, where they can. Replies how many partitions it still leads."""
+    """Move the broker's leaders to other brokers where possible. The reply is the number of partitions it still
+    leads."""
 
     broker_id: int
 

@@ -1,6 +1,6 @@
 """Decisions about settings of topics, brokers, client metrics and groups. Pure.
 
-A resource changes whole or not at all.
+All changes of a resource are made, or none.
 """
 
 from collections import Counter
@@ -17,8 +17,8 @@ from ottla.metadata.decisions.commands import (
     SettingChange,
     SettingOperation,
 )
-from ottla.metadata.decisions.partitions import eligible_again
-from ottla.metadata.decisions.topic_rules import MIN_INSYNC_REPLICAS, keeps_eligible
+from ottla.metadata.decisions.partitions import recompute_elr
+from ottla.metadata.decisions.topic_rules import MIN_INSYNC_REPLICAS, elr_enabled
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record, config_record
 from ottla.metadata.model.state import ConfigResource, ResourceType
@@ -31,7 +31,7 @@ Settings = Mapping[str, str | None]
 _Wanted = TypeVar("_Wanted")
 
 
-VALUE_CHARACTERS_MAX = 2**15 - 1  # Kafka's limit: every node keeps all settings in memory and in its metadata log
+VALUE_CHARACTERS_MAX = 2**15 - 1  # Kafka's limit; every node has all settings in memory and in its metadata log
 
 
 def check_settings(resource_type: int, settings: Settings, context: Context) -> None:
@@ -96,12 +96,12 @@ def _per_resource(
         else:
             outcomes[resource] = Outcome(resource)
             records += _config_records(image, resource, settings)
-    records += _eligibility_records(image, records, context)
+    records += _elr_records(image, records, context)
     return Decision(list(outcomes.values()), () if validate_only else records)
 
 
 def _config_records(image: Image, resource: ConfigResource, settings: Settings) -> list[Record]:
-    """A broker setting is written even when it stays the same: brokers then load key stores again (KAFKA-14136)."""
+    """An unchanged broker setting is written too: brokers then reload key stores (KAFKA-14136)."""
     present, always = image.config(*resource), resource[0] == ResourceType.BROKER
     return [
         config_record(resource_type=resource[0], resource_name=resource[1], key=key, value=value)
@@ -110,18 +110,20 @@ def _config_records(image: Image, resource: ConfigResource, settings: Settings) 
     ]
 
 
-def _eligibility_records(image: Image, records: Sequence[Record], context: Context) -> list[Record]:
-    """A lower min.insync.replicas lets a partition commit records that its eligible replicas do not have."""
+def _elr_records(image: Image, records: Sequence[Record], context: Context) -> list[Record]:
+    """ELR members (KIP-966) may lack records that are committed under a lower min.insync.replicas: recompute the
+    ELR."""
     if all(record.config.key != MIN_INSYNC_REPLICAS for record in records):
         return []
-    ahead, _ = image.apply(records, version=image.version, epoch=image.epoch)
-    return eligible_again(ahead, context)
+    image_after, _ = image.apply(records, version=image.version, epoch=image.epoch)
+    return recompute_elr(image_after, context)
 
 
 def _check_min_insync_replicas(image: Image, resource: ConfigResource, settings: Settings) -> None:
-    """Controller and leaders must agree on it while replicas can be eligible."""
+    """While ELR is enabled, controller and leaders must agree on min.insync.replicas, so brokers have none of their
+    own."""
     resource_type, name = resource
-    if resource_type != ResourceType.BROKER or MIN_INSYNC_REPLICAS not in settings or not keeps_eligible(image):
+    if resource_type != ResourceType.BROKER or MIN_INSYNC_REPLICAS not in settings or not elr_enabled(image):
         return
     if name:
         raise KafkaError(
@@ -148,7 +150,7 @@ def _changed(
     word = "APPEND" if change.operation == SettingOperation.APPEND else "SUBTRACT"
     if not context.is_list_setting(resource[0], change.key):
         raise KafkaError(Code.invalid_config, f"Can't {word} to key {change.key} because its type is not LIST.")
-    _check_size(change.value or "")  # before it is split: this runs on the control loop
+    _check_size(change.value or "")  # before it is split, because this runs on the control loop
     current = present.get(change.key, context.default_setting(resource[0], change.key))
     items = [item for item in (current or "").split(",") if item]
     named = dict.fromkeys((change.value or "").split(","))
@@ -176,7 +178,7 @@ def _check_resource_name(resource: ConfigResource) -> None:
 
 
 def _check_broker_name(name: str) -> None:
-    """Empty: the default of the whole fleet."""
+    """An empty name is the default of the whole fleet."""
     if not name:
         return
     try:

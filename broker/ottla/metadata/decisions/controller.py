@@ -11,6 +11,8 @@ from ottla.metadata.decisions import (
     brokers,
     client_quotas,
     configs,
+    credential_expiry,
+    delegation_tokens,
     features,
     leadership,
     lost_replicas,
@@ -36,7 +38,10 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
     ask.AlterClientQuotas: client_quotas.alter,
     ask.AlterScramCredentials: users.alter,
     ask.RotateScramCredentials: users.rotate,
-    ask.ExpireCredentials: users.expire,
+    ask.ExpireCredentials: credential_expiry.expire,
+    ask.CreateDelegationToken: delegation_tokens.create,
+    ask.RenewDelegationToken: delegation_tokens.renew,
+    ask.EndDelegationToken: delegation_tokens.end,
     ask.CreateAcls: acls.create,
     ask.DeleteAcls: acls.delete,
     ask.UpdateFeatures: features.update,
@@ -54,5 +59,5 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
 
 
 def decide(image: Image, command: Command[Reply], context: Context) -> Decision[Reply]:
-    """KafkaError when the command as a whole is refused: then nothing changes."""
+    """KafkaError, without any change, if the command is refused as a whole."""
     return _DECIDE[type(command)](image, command, context)

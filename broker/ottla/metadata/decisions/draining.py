@@ -1,7 +1,7 @@
-"""Emptying a broker: of its leaders before a restart, or of all its replicas before it leaves for good. Pure.
+"""Drains a broker: moves its leaders before a restart, or all its replicas before it is removed. Pure.
 
 plan = drain(image, broker_id, leaders_only=False)
-submit every plan.commands; ask again for progress, which starts nothing twice
+submit every plan.commands; repeat for progress, which is idempotent
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ __all__ = ["DrainPlan", "Progress", "drain", "drain_progress"]
 class DrainPlan(msgspec.Struct, frozen=True):
     commands: list[Command[Any]] = []
     moves: int = 0
-    # What has no place to go.
+    # Replicas or leaders that cannot be moved.
     stuck: list[PartitionReason] = []
 
 
@@ -72,7 +72,7 @@ def _drain_leaders(image: Image, broker_id: int) -> DrainPlan:
 
 
 def _moved(image: Image, replicas: Sequence[int], *, leaving: int, load: Counter[int]) -> tuple[int, ...] | None:
-    """Each broker that goes, or is registered no more, has a successor in its place; None when there are not enough."""
+    """The replicas with every drained or unregistered broker replaced; None if there are not enough brokers."""
     moved = [each for each in replicas if each != leaving and each in image.brokers]
     places = []
     for each in replicas:
@@ -88,7 +88,7 @@ def _moved(image: Image, replicas: Sequence[int], *, leaving: int, load: Counter
 
 
 def _successor(image: Image, *, taken: Set[int], beside: Sequence[int], load: Counter[int]) -> int | None:
-    """In a rack that the partition does not use yet, if there is one; then the broker with the fewest replicas."""
+    """Prefers a rack that the partition does not use, then the broker with the fewest replicas."""
     racks = Counter(image.brokers[each].rack for each in beside)
 
     def cost(broker: Broker) -> tuple[int, int, int]:

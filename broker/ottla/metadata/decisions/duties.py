@@ -1,9 +1,9 @@
-"""What the active controller does without being asked. Pure: each duty says how often, and what to submit now.
+"""Periodic work of the active controller. Pure: each duty has an interval, and returns the command to submit now.
 
     records = at_activation(image, context)       proposed when a node becomes the active controller
     for duty in PERIODIC: every duty.seconds(setting), submit duty.due(image, context, setting) unless it is None
 
-`setting` gives a broker setting in force by its name.
+`setting` returns the current value of a broker setting.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,8 @@ import msgspec
 
 from ottla.metadata.decisions.balance import preferred_due, unclean_due
 from ottla.metadata.decisions.commands import Command, Context
+from ottla.metadata.decisions.credential_expiry import expiry_due
 from ottla.metadata.decisions.features import eligible_safety_records, initial_feature_records
-from ottla.metadata.decisions.users import expiry_due
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record
 
@@ -29,8 +29,8 @@ OLD_PASSWORDS_SECONDS = 30.0
 def at_activation(image: Image, context: Context) -> list[Record]:
     """A new fleet's features, and what it was formatted with; and what an older one lacks."""
     records = [] if image.features else [*initial_feature_records(), *context.bootstrap]
-    ahead, _ = image.apply(records, version=image.version, epoch=image.epoch)
-    return records + eligible_safety_records(ahead, context)
+    image_after, _ = image.apply(records, version=image.version, epoch=image.epoch)
+    return records + eligible_safety_records(image_after, context)
 
 
 class Duty(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ def _unclean_elections(image: Image, context: Context, setting: Setting) -> Comm
     return unclean_due(image, context)
 
 
-def _old_passwords(image: Image, context: Context, setting: Setting) -> Command[Any] | None:
+def _expired_credentials(image: Image, context: Context, setting: Setting) -> Command[Any] | None:
     return expiry_due(image, context)
 
 
@@ -62,5 +62,9 @@ PERIODIC = (
         seconds=lambda setting: setting("unclean.leader.election.interval.ms") / 1000,
         due=_unclean_elections,
     ),
-    Duty("old passwords", seconds=lambda setting: OLD_PASSWORDS_SECONDS, due=_old_passwords),
+    Duty(
+        "expired credentials",
+        seconds=lambda setting: min(OLD_PASSWORDS_SECONDS, setting("delegation.token.expiry.check.interval.ms") / 1000),
+        due=_expired_credentials,
+    ),
 )

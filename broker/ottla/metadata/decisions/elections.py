@@ -1,11 +1,11 @@
 """How one partition changes: its in-sync and eligible replicas, its leader, the end of a reassignment. Pure. (KIP-966)
 
-    isr              has every committed record; may be empty
-    elr              left the isr while it was smaller than min.insync.replicas: no record was committed without them,
-                     so each has all of them too, unless it shut down uncleanly since
-    last_known_elr   who led last, while nobody leads: the best choice when both sets are empty
+    isr              replicas with every committed record; may be empty
+    elr              replicas that left the isr while it was smaller than min.insync.replicas: no record was committed
+                     since, so they have all of them too, unless they shut down uncleanly
+    last_known_elr   the last leader, while there is none: the best choice when both sets are empty
 
-The leader epoch rises when the leader changes or a replica goes; the partition epoch with every change.
+The leader epoch rises when the leader changes or a replica is removed; the partition epoch with every change.
 """
 
 import enum
@@ -23,18 +23,18 @@ _NOBODY: Set[int] = frozenset()
 
 
 class Election(enum.Enum):
-    ONLINE = "any replica that has all committed records; the present leader first"
-    PREFERRED = "the same, but the first replica before the present leader"
-    UNCLEAN = "when nobody has all committed records, anyone"
+    ONLINE = "any replica with all committed records; the current leader first"
+    PREFERRED = "the same, but the first replica before the current leader"
+    UNCLEAN = "if no replica has all committed records, any replica"
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What holds for a partition when it changes. Without `keeps_eligible` the last in-sync replica never leaves."""
+    """The rules for a change of a partition. Without `elr_enabled` the last in-sync replica never leaves the set."""
 
     may_lead: Callable[[int], bool]
     isr_size_min: int
     directory_for: Callable[[int], uuid.UUID]
-    keeps_eligible: bool = True
+    elr_enabled: bool = True
     election: Election = Election.ONLINE
 
 
@@ -49,9 +49,9 @@ def changed(
     unclean_shutdown: Set[int] = _NOBODY,
     lost: Set[int] = _NOBODY,
 ) -> PartitionState:
-    """The partition after the wanted change and all that follows from it; the same object when nothing does.
+    """The partition after the requested change and its consequences; the same object if nothing changes.
 
-    `unclean_shutdown`: replicas that are not eligible any more. `lost`: those whose log dir failed.
+    `unclean_shutdown`: replicas to remove from the ELR. `lost`: replicas in a failed log dir.
     """
     rules = _without(rules, lost | set(state.lost))
     wanted = {"isr": isr, "replicas": replicas, "adding": adding, "removing": removing}
@@ -84,7 +84,7 @@ def change_record(topic_id: uuid.UUID, old: PartitionState, new: PartitionState)
 
 
 def _with_reassignment_done(target: PartitionState) -> PartitionState:
-    """When all replicas that shall stay are in sync, the others go."""
+    """Complete a reassignment: when all target replicas are in sync, remove the others."""
     if not target.adding and not target.removing:
         return target
     replicas = tuple(each for each in target.replicas if each not in target.removing)
@@ -110,7 +110,7 @@ def _without(rules: Rules, lost: Set[int]) -> Rules:
 def _eligible(
     state: PartitionState, target: PartitionState, rules: Rules, unclean_shutdown: Set[int]
 ) -> tuple[int, ...]:
-    if not rules.keeps_eligible or _is_large_enough(target, rules):
+    if not rules.elr_enabled or _is_large_enough(target, rules):
         return ()
     before = dict.fromkeys((*state.elr, *state.isr))
     gone = unclean_shutdown | set(target.isr)
@@ -118,7 +118,7 @@ def _eligible(
 
 
 def _is_large_enough(target: PartitionState, rules: Rules) -> bool:
-    """Then records are committed that replicas outside the isr do not have."""
+    """Whether the isr is large enough to commit records that other replicas do not have."""
     return len(target.isr) >= min(rules.isr_size_min, len(target.replicas))
 
 
@@ -134,12 +134,12 @@ def _with_leader(state: PartitionState, target: PartitionState, rules: Rules) ->
     leader = _unclean_leader(state, target, rules)
     if leader != NO_LEADER:
         return msgspec.structs.replace(target, leader=leader, isr=(leader,), elr=())
-    in_sync = target.isr or (() if rules.keeps_eligible else tuple(x for x in state.isr if x in target.replicas))
+    in_sync = target.isr or (() if rules.elr_enabled else tuple(x for x in state.isr if x in target.replicas))
     return msgspec.structs.replace(target, leader=NO_LEADER, isr=in_sync)
 
 
 def _clean_leader(state: PartitionState, target: PartitionState, rules: Rules) -> int:
-    """From the isr; from the elr only when nobody in the isr can."""
+    """A leader from the isr; from the elr only if no member of the isr can lead."""
     for pool in (target.isr, target.elr):
         able = [each for each in target.replicas if each in pool and rules.may_lead(each)]
         if not able:
@@ -151,23 +151,23 @@ def _clean_leader(state: PartitionState, target: PartitionState, rules: Rules) -
 
 
 def _led_by_eligible(target: PartitionState, leader: int, rules: Rules) -> PartitionState:
-    """It is in sync with itself alone; the others stay eligible unless records can be committed without them now."""
+    """The new isr has only the leader; the others stay in the ELR unless records can be committed without them now."""
     alone = msgspec.structs.replace(target, leader=leader, isr=(leader,))
     others = tuple(each for each in (*target.elr, *target.isr) if each != leader)
     return msgspec.structs.replace(alone, elr=() if _is_large_enough(alone, rules) else others)
 
 
 def _unclean_leader(state: PartitionState, target: PartitionState, rules: Rules) -> int:
-    """One that a reassignment is adding has the least: it comes last."""
+    """Replicas that a reassignment is adding have the fewest records: they come last."""
     able = sorted(filter(rules.may_lead, target.replicas), key=target.adding.__contains__)
     last = state.last_known_elr
-    if rules.keeps_eligible and not target.isr and not target.elr and len(last) == 1 and last[0] in able:
+    if rules.elr_enabled and not target.isr and not target.elr and len(last) == 1 and last[0] in able:
         return last[0]
     return able[0] if able and rules.election is Election.UNCLEAN else NO_LEADER
 
 
 def _last_known(state: PartitionState, target: PartitionState, rules: Rules) -> tuple[int, ...]:
-    if not rules.keeps_eligible or target.leader != NO_LEADER:
+    if not rules.elr_enabled or target.leader != NO_LEADER:
         return ()
     last = state.last_known_elr if state.leader == NO_LEADER else (state.leader,)
     return tuple(each for each in last if each in target.replicas)

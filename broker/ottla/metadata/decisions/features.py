@@ -1,10 +1,10 @@
-"""Decisions about finalized features, and what a new fleet starts with. Pure."""
+"""Decisions about finalized features, and those of a new fleet. Pure."""
 
 from collections.abc import Mapping
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import Context, Decision, UpdateFeatures, UpgradeType
-from ottla.metadata.decisions.topic_rules import ELIGIBLE_LEADER_REPLICAS, MIN_INSYNC_REPLICAS, keeps_eligible
+from ottla.metadata.decisions.topic_rules import ELIGIBLE_LEADER_REPLICAS, MIN_INSYNC_REPLICAS, elr_enabled
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record, config_record, feature_record
 from ottla.metadata.model.state import ResourceType
@@ -44,8 +44,8 @@ def initial_feature_records() -> list[Record]:
 
 
 def eligible_safety_records(image: Image, context: Context) -> list[Record]:
-    """With eligible leader replicas all brokers must go by the same min.insync.replicas: it is kept in the metadata."""
-    if not keeps_eligible(image):
+    """With ELR all brokers must use the same min.insync.replicas, so it is written to the metadata."""
+    if not elr_enabled(image):
         return []
     records = []
     if MIN_INSYNC_REPLICAS not in image.config(ResourceType.BROKER, ""):
@@ -85,8 +85,8 @@ def update(image: Image, command: UpdateFeatures, context: Context) -> Decision[
             )
     names = [name for name, _, _ in command.updates]
     records = [feature_record(name=name, level=level) for name, level, _ in command.updates]
-    ahead, _ = image.apply(records, version=image.version, epoch=image.epoch)
-    records += eligible_safety_records(ahead, context)
+    image_after, _ = image.apply(records, version=image.version, epoch=image.epoch)
+    records += eligible_safety_records(image_after, context)
     return Decision(names, () if command.validate_only else records)
 
 

@@ -1,4 +1,4 @@
-"""The fleet's health in numbers: the views that kafka-topics has too. Pure."""
+"""The fleet's health in numbers, as in the views of kafka-topics. Pure."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ __all__ = ["Health", "fleet_health"]
 
 
 class Health(msgspec.Struct, frozen=True):
-    """Numbers of partitions and, for the last one, of brokers."""
+    """Numbers of partitions; the last one is of brokers."""
 
     under_replicated: int = 0
     under_min_isr: int = 0
@@ -23,7 +23,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 def fleet_health(image: Image, isr_size_min_of: Callable[[str], int]) -> Health:
-    """A replica that a reassignment is adding is not missed while it is behind."""
+    """Replicas that a reassignment is adding do not count as out of sync."""
     under_replicated = under_min = at_min = offline = reassigning = elsewhere = 0
     for topic in image.topics.values():
         wanted = isr_size_min_of(topic.name)

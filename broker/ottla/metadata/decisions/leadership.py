@@ -1,4 +1,4 @@
-"""Elections that somebody asks for: ElectLeaders, and moving a broker's leaders away. Pure."""
+"""Requested elections: ElectLeaders, and moving a broker's leaders away. Pure."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ def elect(image: Image, command: ElectLeaders, context: Context) -> Decision[lis
         try:
             records.append(_elect_one(image, ref, command.election_type, context))
         except KafkaError as error:
-            # Asked about everything, the answer leaves out what is as it should be.
+            # For all partitions, the answer omits those that need no election.
             if command.partitions is not None or error.code is not Code.election_not_needed:
                 outcomes.append(Outcome(ref, error.code, error.message))
         else:
@@ -73,7 +73,7 @@ def _is_content(state: PartitionState, election_type: int) -> bool:
 
 
 def move_away(image: Image, command: MoveLeadersAway, context: Context) -> Decision[int]:
-    """Replies how many partitions the broker still leads, since no other in-sync replica can."""
+    """The reply is the number of partitions that the broker still leads, because no other in-sync replica can."""
     records: list[Record] = []
     left = 0
     for topic in image.topics.values():

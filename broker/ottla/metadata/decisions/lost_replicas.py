@@ -1,4 +1,4 @@
-"""Decisions about replicas whose log dir failed while their broker goes on. Pure."""
+"""Decisions about replicas in a failed log dir of a live broker. Pure."""
 
 from ottla.metadata.decisions.brokers import check_broker_epoch
 from ottla.metadata.decisions.commands import Context, Decision, ReplicasLost
@@ -11,7 +11,7 @@ __all__ = ["lose"]
 
 
 def lose(image: Image, command: ReplicasLost, context: Context) -> Decision[None]:
-    """They leave the in-sync sets, are not eligible, and lead nothing until the broker registers again."""
+    """Remove them from isr and elr; they cannot lead until the broker registers again."""
     broker_id = check_broker_epoch(image, command.broker_id, command.broker_epoch).id
     records: list[Record] = []
     for topic_id, index in dict.fromkeys(command.partitions):

@@ -10,7 +10,7 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import NO_LEADER, PartitionState, Topic
 
-__all__ = ["alter", "broker_left", "broker_returned", "eligible_again"]
+__all__ = ["alter", "broker_left", "broker_returned", "recompute_elr"]
 
 
 # -- a leader changes the in-sync replicas
@@ -36,7 +36,8 @@ def alter(image: Image, command: AlterPartition, context: Context) -> Decision[l
 
 
 def _answer(state: PartitionState, asker: int) -> Outcome[PartitionState | None]:
-    """The end of a reassignment may take the lead from the asker: an error, though the change is made."""
+    """The change may complete a reassignment and end the sender's leadership: the code is an error, the change is
+    made."""
     return Outcome(state) if state.leader == asker else Outcome(None, Code.new_leader_elected)
 
 
@@ -45,7 +46,7 @@ def _partition(topic: Topic | None, index: int) -> PartitionState | None:
 
 
 def _refusal(image: Image, broker_id: int, state: PartitionState | None, change: IsrChange) -> Code:
-    """Kafka's checks in Kafka's order: an asker with newer epochs than ours must ask the real controller."""
+    """Kafka's checks in Kafka's order. A sender with newer epochs than ours must ask the active controller."""
     if state is None:
         return Code.unknown_topic_or_partition
     if change.leader_epoch > state.leader_epoch or change.partition_epoch > state.partition_epoch:
@@ -67,11 +68,11 @@ def _may_join(image: Image, broker_id: int, epoch: int) -> bool:
     return image.is_active(broker_id) and epoch in (-1, image.brokers[broker_id].epoch)
 
 
-# -- a broker comes and goes
+# -- brokers
 
 
 def broker_left(image: Image, broker_id: int, context: Context, *, unclean: bool = False) -> list[Record]:
-    """The broker leaves all in-sync sets and leads nothing; after an `unclean` shutdown it is not eligible either."""
+    """Remove the broker from all in-sync sets and leaderships; after an `unclean` shutdown also from all ELRs."""
 
     def left(state: PartitionState, rules: Rules) -> PartitionState:
         in_sync = tuple(each for each in state.isr if each != broker_id)
@@ -87,7 +88,7 @@ def broker_left(image: Image, broker_id: int, context: Context, *, unclean: bool
 
 
 def broker_returned(image: Image, broker_id: int, context: Context) -> list[Record]:
-    """Partitions that nobody leads get a leader if the broker makes one possible."""
+    """Elect leaders for partitions without one, if the broker makes that possible."""
     return _changes(
         image,
         context,
@@ -97,8 +98,8 @@ def broker_returned(image: Image, broker_id: int, context: Context) -> list[Reco
     )
 
 
-def eligible_again(image: Image, context: Context) -> list[Record]:
-    """After a change of min.insync.replicas: who is eligible is decided again, on the image that has the change."""
+def recompute_elr(image: Image, context: Context) -> list[Record]:
+    """After a change of min.insync.replicas: recompute the ELR of all partitions, on the image with the change."""
     return _changes(image, context, concerned=lambda state: bool(state.elr), change=changed, may_lead=image.is_active)
 
 

@@ -1,10 +1,10 @@
-"""Which brokers hold which replicas. Pure.
+"""Placement of replicas on brokers. Pure.
 
-What a placement promises:
-- the first replica (the preferred leader) is an active broker, and leaders are even: counts differ by at most one;
-- a fenced broker is used only when there are not enough others;
+Guarantees:
+- the first replica (the preferred leader) is an active broker, and leaders are balanced: counts differ by at most one;
+- a fenced broker is used only if there are not enough others;
 - no two replicas of a partition share a rack while another rack is free (brokers without a rack form one);
-- within that, the broker with the fewest replicas is next, so uneven racks still fill evenly inside.
+- within that, the broker with the fewest replicas is next, so brokers within a rack are balanced.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ def place(
 ) -> list[tuple[int, ...]]:
     """One tuple of broker ids per partition, or KafkaError(INVALID_REPLICATION_FACTOR) in Kafka's words.
 
-    `present` are the replicas of partitions that the topic has already: they count when it is made even.
+    `present` are the replicas of the topic's existing partitions: they count for the balance.
     """
     _check(candidates, replication_factor)
     brokers = random.sample(sorted(candidates, key=lambda each: each.id), len(candidates))
@@ -81,7 +81,7 @@ class _Placer:
         return tuple(self._brokers[each].id for each in chosen)
 
     def _next(self, chosen: list[int], *, turn: int) -> int:
-        """The turn shifts who follows whom: a broker's followers are spread, so its death does not double one load."""
+        """The round shifts the order of followers, so that a broker's failure spreads its load over several others."""
         racks = [self._brokers[each].rack for each in chosen]
         count, start = len(self._brokers), chosen[0] + 1 + turn
 

@@ -1,10 +1,10 @@
-"""Moving partitions between brokers. Pure.
+"""Partition reassignments. Pure.
 
-    asked            replicas = the wanted ones + those to remove; `adding` and `removing` say which are which
-    all wanted ones in sync    replicas = the wanted ones (see elections: any change of the isr may complete it)
-    cancelled        replicas = those without `adding`
+    requested                replicas = target + those to remove; `adding` and `removing` tell them apart
+    target all in sync       replicas = target (see elections: any change of the isr may complete it)
+    cancelled                replicas = those without `adding`
 
-All of it lives in the partition's state, so another controller goes on with it.
+The partition's state has all of it, so another controller can continue.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,14 +26,14 @@ def is_moving(state: PartitionState) -> bool:
 
 
 def lasting_replicas(state: PartitionState) -> tuple[int, ...]:
-    """Those that a partition will have when its reassignment is done."""
+    """The replicas after the reassignment."""
     return tuple(each for each in state.replicas if each not in state.removing)
 
 
 def ongoing(
     image: Image, asked: Mapping[str, Sequence[int]] | None = None
 ) -> Iterator[tuple[Topic, list[PartitionState]]]:
-    """Topics with the partitions that are moving: all, or those of `asked` (topic → partition numbers)."""
+    """Topics with the partitions that are being reassigned: all, or those in `asked` (topic → partition numbers)."""
     for name in image.topics if asked is None else asked:
         topic = image.topics.get(name)
         if topic is None:
@@ -93,7 +93,8 @@ def _check_same_factor(state: PartitionState, target: Sequence[int]) -> None:
 def _moving_to(
     image: Image, topic: Topic, state: PartitionState, target: tuple[int, ...], context: Context
 ) -> PartitionState:
-    """A replica that an earlier reassignment was adding stays in `adding` even if it goes now: a cancel drops it."""
+    """A replica that an earlier reassignment was adding stays in `adding` even if it is removed now: a cancel drops
+    it."""
     removing = tuple(sorted(set(state.replicas) - set(target)))
     adding = tuple(sorted({*state.adding, *target} - (set(state.replicas) - set(state.adding))))
     rules = rules_of(image, topic.name, context, election=Election.ONLINE)

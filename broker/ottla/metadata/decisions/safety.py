@@ -1,8 +1,8 @@
-"""May a broker be restarted now? Pure.
+"""Whether a broker may be restarted now. Pure.
 
-yes        nobody who writes with acks=all notices
-no         with the reasons, for the node and by partition: wait and ask again
-warnings   partitions without a replica to spare: no order of restarts keeps them writable, so they do not block
+yes        producers with acks=all are not affected
+no         with the reasons, for the node and by partition: retry later
+warnings   partitions without a spare replica: no order of restarts keeps them writable, so they do not block
 """
 
 from collections.abc import Callable, Iterator, Set
@@ -40,7 +40,7 @@ def may_restart(
     brokers_alive: Set[int],
     isr_size_min_of: Callable[[str], int],
 ) -> Verdict:
-    """`*_alive`: who is heard now. `isr_size_min_of` gives min.insync.replicas of a topic."""
+    """`*_alive`: nodes with a live session. `isr_size_min_of` returns min.insync.replicas of a topic."""
     reasons = [*_quorum_reasons(node_id, voters, voters_alive), *_broker_reasons(image, node_id, brokers_alive)]
     partitions: list[PartitionReason] = []
     warnings: list[PartitionReason] = []
@@ -66,7 +66,7 @@ def _quorum_reasons(node_id: int, voters: Set[int], alive: Set[int]) -> Iterator
 
 
 def _broker_reasons(image: Image, node_id: int, alive: Set[int]) -> Iterator[str]:
-    """A broker that is down anyway may be started again; one that is just coming up should finish that."""
+    """A broker that is down may be restarted; one that is starting should finish first."""
     broker = image.brokers.get(node_id)
     if broker is not None and broker.fenced and node_id in alive:
         yield f"broker {node_id} is still recovering: it has registered and does not serve yet"

@@ -1,10 +1,10 @@
-"""Which brokers are alive, by their heartbeats. Pure.
+"""Sessions of brokers, by their heartbeats. Pure.
 
-sessions.begin(brokers, now)      a new controller gives everyone a fresh session
-sessions.heard(broker, now)       a heartbeat came, of a broker that was well then or some seconds before
-sessions.suspect(broker, now)     its process is said to have ended: it gets a moment to contradict
-sessions.extend(seconds)          nobody listened for so long
-sessions.expired(now)             whose session is over; they are forgotten until heard again
+sessions.begin(brokers, now)      a new controller starts a session for every broker
+sessions.heard(broker, now)       a heartbeat arrived, whose broker's data path moved at most some seconds before
+sessions.suspect(broker, now)     its process seems to have ended: shorten its session
+sessions.extend(seconds)          the controller itself was paused for so long
+sessions.expired(now)             brokers with an expired session; they are removed until heard again
 """
 
 import math
@@ -23,11 +23,11 @@ class Sessions:
         self._ends = dict.fromkeys(brokers, now + self._timeout_s)
 
     def heard(self, broker: int, now: float, *, stuck_s: float = 0.0) -> None:
-        """`stuck_s`: for how long its data path has not moved; it counts as silence."""
+        """`stuck_s`: how long its data path has not moved; that time counts as silence."""
         self._ends[broker] = now - stuck_s + self._timeout_s
 
     def is_stuck(self, stuck_s: float) -> bool:
-        """For so long that it counts as gone."""
+        """Stuck for longer than a session."""
         return stuck_s >= self._timeout_s
 
     def suspect(self, broker: int, now: float) -> None:
@@ -38,7 +38,7 @@ class Sessions:
         self._ends.pop(broker, None)
 
     def extend(self, seconds: float) -> None:
-        """The controller itself did not run for so long: no broker loses its session for that."""
+        """The controller was paused for so long: no session expires because of that."""
         self._ends = {broker: end + seconds for broker, end in self._ends.items()}
 
     def expired(self, now: float) -> list[int]:
@@ -48,7 +48,7 @@ class Sessions:
         return over
 
     def deadline(self) -> float:
-        """When the next session ends unless its broker is heard."""
+        """When the next session expires."""
         return min(self._ends.values(), default=math.inf)
 
     @property

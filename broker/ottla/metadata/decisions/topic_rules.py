@@ -1,4 +1,4 @@
-"""The settings of topics that the controller itself obeys, and the rules of elections that follow from them. Pure."""
+"""Topic settings that the controller uses, and the rules of elections that follow from them. Pure."""
 
 import uuid
 from collections.abc import Callable
@@ -12,8 +12,8 @@ __all__ = [
     "ELIGIBLE_LEADER_REPLICAS",
     "MIN_INSYNC_REPLICAS",
     "allows_unclean_election",
+    "elr_enabled",
     "isr_size_min",
-    "keeps_eligible",
     "rules_of",
 ]
 
@@ -23,7 +23,7 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 def isr_size_min(image: Image, topic: str, context: Context) -> int:
-    """As set; a partition with fewer replicas needs only those."""
+    """The setting, limited to the partition's replication factor."""
     text = _setting(image, topic, MIN_INSYNC_REPLICAS, context)
     return context.min_insync_replicas if text is None else int(text)
 
@@ -33,7 +33,7 @@ def allows_unclean_election(image: Image, topic: str, context: Context) -> bool:
     return context.unclean_elections if text is None else text.strip().lower() == "true"
 
 
-def keeps_eligible(image: Image) -> bool:
+def elr_enabled(image: Image) -> bool:
     return image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) >= 1
 
 
@@ -45,20 +45,20 @@ def rules_of(
     may_lead: Callable[[int], bool] | None = None,
     election: Election | None = None,
 ) -> Rules:
-    """By default the active brokers may lead, and the topic's setting decides about unclean elections."""
+    """By default active brokers may lead, and the topic's setting allows unclean elections."""
     if election is None:
         election = Election.UNCLEAN if allows_unclean_election(image, topic, context) else Election.ONLINE
     return Rules(
         may_lead=may_lead or image.is_active,
         isr_size_min=isr_size_min(image, topic, context),
         directory_for=lambda broker_id: _directory(image, broker_id),
-        keeps_eligible=keeps_eligible(image),
+        elr_enabled=elr_enabled(image),
         election=election,
     )
 
 
 def _setting(image: Image, topic: str, name: str, context: Context) -> str | None:
-    """What was set for the topic, else for this controller's node, else for the fleet."""
+    """The value of the topic, else of this controller's node, else of the fleet."""
     places = ((ResourceType.TOPIC, topic), (ResourceType.BROKER, str(context.node_id)), (ResourceType.BROKER, ""))
     found = (image.config(*place).get(name) for place in places)
     return next((text for text in found if text is not None), None)

@@ -83,7 +83,7 @@ def _check_request_size(counts: Iterable[int], image: Image, context: Context) -
 
 
 def _collisions(image: Image, topics: Sequence[NewTopic]) -> Mapping[str, str]:
-    """Only built when a name could collide: it reads every topic's name."""
+    """Built only if a name could collide, because it reads every topic's name."""
     return collision_index(image.topics) if any(collision_key(topic.name) for topic in topics) else {}
 
 

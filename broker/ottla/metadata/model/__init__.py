@@ -1,5 +1,8 @@
 """The image of the fleet's metadata and the records it is made of. Pure.
 
-`image` is immutable, over `tables` of `state`; `apply` makes the next one from records, `changes` lists what differs,
-`snapshot` and `records` are the bytes.
+image, tables, state   the image: immutable tables of values
+apply                  the next image from records
+changes                what differs between two images
+records, snapshot      their bytes
+topic_names            Kafka's rules for topic names
 """

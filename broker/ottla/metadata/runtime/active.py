@@ -1,7 +1,7 @@
-"""The controller at work on the node that leads the quorum: decide, propose, answer after commit.
+"""The active controller, on the node that leads the quorum: decides, proposes, answers after commit.
 
-Decisions are made on the image including records proposed and not committed yet, so that two requests in flight
-cannot contradict each other. When leadership is lost, that image is forgotten.
+Decisions use the image with all proposed records, committed or not, so that two requests in flight cannot conflict.
+When leadership is lost, that image is dropped.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ Reply = TypeVar("Reply")
 
 
 class Controller(Protocol):
-    """Whoever decides: this node when it leads the quorum, otherwise the way to the one that does."""
+    """The controller: this node if it leads the quorum, otherwise a client of the node that does."""
 
     async def submit(self, command: Command[Reply]) -> Reply:
-        """The answer, when this node has seen what follows from it. KafkaError when the command was refused."""
+        """The reply, once this node has applied the command's records. KafkaError if the command was refused."""
 
 
 class ActiveController:
-    """`context` makes the context of a decision: `partial(Context, check_config=…, default_partitions=…)`."""
+    """`context` builds the context of a decision: `partial(Context, check_config=…, default_partitions=…)`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ActiveController:
         self._system = system
         self._node_id = node_id
         self._make_context = context
-        # The feed's image and what is proposed on top; None while another node leads.
+        # The feed's image with all proposed records; None while another node leads.
         self._ahead: Image | None = None
         feed.on_leadership(self._leadership_changed)
 
@@ -58,7 +58,7 @@ class ActiveController:
         return self._ahead is not None and self._driver.leads
 
     async def submit(self, command: Command[Reply]) -> Reply:
-        """KafkaError(NOT_CONTROLLER) when this node does not lead, or lost its lead before the answer was certain."""
+        """KafkaError(NOT_CONTROLLER) if this node does not lead, or lost leadership before the commit."""
         decision = decide(self.require_active(), command, self.context())
         if decision.records:
             await self._commit(self._propose(decision.records))
@@ -102,7 +102,7 @@ class ActiveController:
     def _leadership_changed(self, leads: bool) -> None:
         self._ahead = self._feed.image if leads else None
         if leads and (records := at_activation(self._feed.image, self.context())):
-            # Nobody waits for this; later decisions build on it.
+            # Nothing waits for this; later decisions build on it.
             self._propose(records).done.add_done_callback(asyncio.Future.exception)
 
     def _not_controller(self) -> KafkaError:

@@ -1,4 +1,4 @@
-"""The image as one loop of this node knows it; subscribers hear of every change, in order.
+"""The current image on one loop of this node; subscribers are notified of every change, in order.
 
 MetadataMachine    on the control loop: committed entries go in
 MetadataFeed       on the data loop: follows the machine (metadata.relay)
@@ -19,7 +19,7 @@ from ottla.raft.core.messages import Entry, EntryKind, Snapshot
 
 __all__ = ["MetadataFeed", "MetadataMachine", "Subscriber"]
 
-ENTRIES_READ_MAX = 10_000  # what a leader sends ahead of a commit is far less
+ENTRIES_READ_MAX = 10_000  # a leader sends far fewer before a commit
 
 Subscriber = Callable[[Image, Image, Changes], None]
 LeadershipSubscriber = Callable[[bool], None]
@@ -42,7 +42,7 @@ class MetadataFeed:
         self._subscribers.append(subscriber)
 
     async def reached(self, version: int) -> None:
-        """Until the image has at least this version."""
+        """Wait until the image has at least this version."""
         if self._image.version < version:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters += 1
@@ -50,7 +50,7 @@ class MetadataFeed:
             await waiter
 
     def publish(self, image: Image, changes: Changes) -> None:
-        """`changes` are those since the image before."""
+        """`changes` are those since the previous image."""
         old, self._image = self._image, image
         if changes:
             for subscriber in self._subscribers:
@@ -68,14 +68,14 @@ class MetadataMachine(MetadataFeed):
         super().__init__(cluster_id)
         self._leadership: list[LeadershipSubscriber] = []
         self._followers: list[Follower] = []
-        self._read: dict[int, tuple[Entry, Sequence[Record]]] = {}  # entries that are not applied yet, by index
-        self._read_snapshot: tuple[Snapshot, Image] | None = None  # one that is not restored yet
+        self._read: dict[int, tuple[Entry, Sequence[Record]]] = {}  # decoded entries that are not applied yet, by index
+        self._read_snapshot: tuple[Snapshot, Image] | None = None  # a decoded snapshot that is not restored yet
 
     def on_leadership(self, subscriber: LeadershipSubscriber) -> None:
         self._leadership.append(subscriber)
 
     def on_version(self, follower: Follower) -> None:
-        """Called with every image, also one that differs from the last in its version only, after the subscribers."""
+        """Called with every image, after the subscribers, also if only its version differs."""
         self._followers.append(follower)
 
     def publish(self, image: Image, changes: Changes) -> None:
@@ -86,7 +86,7 @@ class MetadataMachine(MetadataFeed):
     # -- for the driver
 
     def unreadable(self, entries: Sequence[Entry]) -> str | None:
-        """Why one of a leader's entries could not be applied here. What was read is kept for `apply`."""
+        """Why one of a leader's entries cannot be applied here, or None. Decoded records are kept for `apply`."""
         for entry in entries:
             try:
                 records = _records_of(entry)
@@ -99,10 +99,10 @@ class MetadataMachine(MetadataFeed):
         return None
 
     def unreadable_snapshot(self, snapshot: Snapshot) -> str | None:
-        """Why a leader's snapshot could not be restored here. What was read is kept for `restore`."""
+        """Why a leader's snapshot cannot be restored here, or None. The decoded image is kept for `restore`."""
         try:
             image = Image.from_snapshot(snapshot.data)
-        except Exception as error:  # whatever records that make no sense together lead to
+        except Exception as error:  # inconsistent records may raise anything
             return f"metadata snapshot {snapshot.index} cannot be read: {error!r:.200}"
         if image.cluster_id != self._image.cluster_id:
             return f"metadata snapshot {snapshot.index} is of cluster {image.cluster_id:.100}"
@@ -111,7 +111,7 @@ class MetadataMachine(MetadataFeed):
 
     def apply(self, entries: Sequence[Entry]) -> None:
         self.publish(*self._image.apply_batches((e.index, e.term, self._take(e)) for e in entries))
-        if self._read and min(self._read) <= self._image.version:  # of a leader whose entries were replaced
+        if self._read and min(self._read) <= self._image.version:  # entries of an earlier leader, which were replaced
             self._read = {index: read for index, read in self._read.items() if index > self._image.version}
 
     def _take(self, entry: Entry) -> Sequence[Record]:

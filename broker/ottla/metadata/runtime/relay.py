@@ -1,4 +1,4 @@
-"""The metadata on its way from the control loop to the data loop, and commands on their way back."""
+"""Carries images from the control loop to the data loop, and commands back."""
 
 from typing import Protocol, TypeVar
 
@@ -17,13 +17,13 @@ __all__ = ["ControllerLink", "FarController", "FeedRelay"]
 
 Reply = TypeVar("Reply")
 
-# Images that were sent to the data loop and are not in force there. A data loop that is further behind gets the newest
-# image at once when it has worked these off.
+# Images sent to the data loop and not applied there. A data loop that is further behind gets the newest image once it
+# has applied these.
 IMAGES_UNDER_WAY_MAX = 1_000
 
 
 class FeedRelay:
-    """Every image of the machine goes to the data loop's feed, in order. Made on the control loop."""
+    """Sends every image of the machine to the data loop's feed, in order. Created on the control loop."""
 
     def __init__(self, handover: Handover, *, machine: MetadataMachine, feed: MetadataFeed) -> None:
         self._handover = handover
@@ -55,7 +55,7 @@ class FeedRelay:
     # on the data loop
 
     def _publish(self, image: Image, changes: Changes | None) -> None:
-        """Without `changes` images were left out, as after a snapshot from the leader."""
+        """`changes` None: images were skipped, as after a snapshot from the leader."""
         assert self._handover.data.is_here()
         try:
             self._feed.publish(image, compare(self._feed.image, image) if changes is None else changes)
@@ -65,13 +65,13 @@ class FeedRelay:
 
 
 class FarController(Controller, VoterAdministration, Protocol):
-    """What lives on the control loop."""
+    """The parts on the control loop."""
 
     async def describe_quorum(self) -> QuorumState: ...
 
 
 class ControllerLink:
-    """The controller as the data loop sees it: every call goes to the control loop and comes back."""
+    """The controller for the data loop: every call runs on the control loop."""
 
     def __init__(self, handover: Handover, *, far: FarController, machine: MetadataMachine, feed: MetadataFeed) -> None:
         self._handover = handover
@@ -80,7 +80,7 @@ class ControllerLink:
         self._feed = feed
 
     async def submit(self, command: Command[Reply]) -> Reply:
-        """Answered when the data loop has seen what follows from it: a client's next request finds its topic."""
+        """Answered once the data loop has applied the command's records: a client's next request sees its topic."""
 
         async def submitted() -> tuple[Reply | None, KafkaError | None, int]:
             try:

@@ -1,4 +1,4 @@
-"""The active controller's rounds: every duty at its own pace, while this node leads the quorum."""
+"""Runs the active controller's duties, each at its interval, while this node leads the quorum."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ PAUSE_SECONDS_MIN = 0.1
 
 
 class Rounds:
-    """`setting` gives a broker setting in force by its name."""
+    """`setting` returns the current value of a broker setting."""
 
     def __init__(self, controller: ActiveController, setting: Callable[[str], Any]) -> None:
         self._controller = controller
@@ -41,7 +41,7 @@ class Rounds:
                 except KafkaError as error:
                     log.warning("%s: %s", duty.name, error)
                 except Exception:
-                    log.exception("%s failed; tried again in the next round", duty.name)
+                    log.exception("%s failed; retrying in the next round", duty.name)
 
     async def _do(self, duty: Duty) -> None:
         command = duty.due(self._controller.require_active(), self._controller.context(), self._setting)

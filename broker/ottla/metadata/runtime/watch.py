@@ -1,4 +1,4 @@
-"""The active controller watches the brokers: their heartbeats, the end of their sessions, their orderly leaving."""
+"""Watches the brokers for the active controller: heartbeats, session expiry, controlled shutdown."""
 
 import asyncio
 import contextlib
@@ -23,17 +23,17 @@ __all__ = ["BrokerWatch", "Heartbeat", "HeartbeatReply"]
 
 log = logging.getLogger("ottla.controller")
 
-# How long a broker whose process is said to have ended may contradict.
+# The rest of a session after the broker's process seems to have ended; a heartbeat renews it.
 SUSPICION_S = 0.3
 NAP_S = 0.25
-# From when on a data path that does not move is named as the reason.
+# After this time a data path that does not move is given as the reason.
 STUCK_NOTED_S = 1.0
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """`version`: of the metadata that the broker has seen. `ready`: its logs are open, it may lead.
+    """`version`: of the broker's image. `ready`: its logs are open, so it may lead.
 
-    `pulse_age_ms`: since its data loop last turned.
+    `pulse_age_ms`: time since its data loop last turned.
     """
 
     broker: int
@@ -61,9 +61,9 @@ class BrokerWatch:
         self._system = system
         self._sessions = Sessions(timeout_s=session_timeout_s, suspicion_s=SUSPICION_S)
         self._versions: dict[int, int] = {}
-        self._leaving: dict[int, int] = {}  # brokers that shut down → the version at which they led nothing
-        self._gone: set[int] = set()  # nodes whose process ended and was not heard since
-        self._stuck: set[int] = set()  # brokers whose heartbeats come, but whose data path does not move
+        self._leaving: dict[int, int] = {}  # in controlled shutdown → image version without leaders there
+        self._gone: set[int] = set()  # nodes whose process ended and that were not heard since
+        self._stuck: set[int] = set()  # brokers with heartbeats whose data path does not move
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         feed.on_leadership(self._leadership_changed)
@@ -83,11 +83,11 @@ class BrokerWatch:
         return self._sessions.alive
 
     def version_of(self, broker: int) -> int:
-        """Of the metadata that the broker has said to have seen; -1 before its first heartbeat."""
+        """The image version in the broker's last heartbeat; -1 before the first."""
         return self._versions.get(broker, -1)
 
     def process_gone(self, node_id: int) -> None:
-        """Nobody listens any more where that node was."""
+        """Connections to that node are refused: its process has ended."""
         self._gone.add(node_id)
         self._sessions.suspect(node_id, self._system.clock.monotonic())
         self._wake.set()
@@ -95,7 +95,7 @@ class BrokerWatch:
     # -- heartbeats
 
     async def heartbeat(self, beat: Heartbeat) -> HeartbeatReply:
-        """KafkaError: NOT_CONTROLLER, or STALE_BROKER_EPOCH for a broker that must register again."""
+        """KafkaError: NOT_CONTROLLER; STALE_BROKER_EPOCH if the broker must register again."""
         self._controller.require_active()
         broker = check_broker_epoch(self._feed.image, beat.broker, beat.epoch)
         stuck = self._note_pulse(broker, beat.pulse_age_ms / 1000)
@@ -111,9 +111,10 @@ class BrokerWatch:
         return HeartbeatReply(fenced=now.fenced, caught_up=caught_up)
 
     def _note_pulse(self, broker: Broker, stuck_s: float) -> bool:
-        """Whether the broker's data path is stuck. Its session ends then as if it were silent since.
+        """Whether the broker's data path is stuck. That time counts as silence, so its session expires.
 
-        A fenced broker that is stuck is not heard at all: it would count as alive until its session ends again.
+        Heartbeats of a fenced broker that is stuck are ignored: it would count as alive until its session expires
+        again.
         """
         stuck = self._sessions.is_stuck(stuck_s)
         if stuck_s >= STUCK_NOTED_S:
@@ -130,7 +131,7 @@ class BrokerWatch:
         self._wake.set()
 
     async def _let_go(self, broker: Broker) -> HeartbeatReply:
-        """Leaders move first; the broker may stop when all others know."""
+        """Controlled shutdown: leaders move first; the broker may stop when all others have seen that."""
         if not broker.in_controlled_shutdown and not broker.fenced:
             await self._controller.submit(FenceBroker(broker.id, broker.epoch, in_controlled_shutdown=True))
         version = self._leaving.setdefault(broker.id, self._feed.image.version)
@@ -145,7 +146,7 @@ class BrokerWatch:
     def _others(self, broker_id: int) -> list[int]:
         return [b.id for b in self._feed.image.brokers.values() if b.is_active and b.id != broker_id]
 
-    # -- the end of sessions
+    # -- session expiry
 
     def _leadership_changed(self, leads: bool) -> None:
         self._versions.clear()
@@ -159,10 +160,10 @@ class BrokerWatch:
         self._wake.set()
 
     def _image_moved(self, old: Image, new: Image, changes: Changes) -> None:
-        """A broker that has just registered counts as heard, one that was unregistered is not waited for.
+        """A broker that registers counts as heard; the session of an unregistered one is removed.
 
-        Also where this node does not lead: a process that ended and came back before this node was elected must not be
-        taken for one that is gone.
+        Also on nodes that do not lead: otherwise a process that ended and returned before this node was elected would
+        count as ended.
         """
         for broker_id in changes.brokers:
             before, after = old.brokers.get(broker_id), new.brokers.get(broker_id)
@@ -183,7 +184,8 @@ class BrokerWatch:
                 await self._fence(broker_id)
 
     async def _sleep(self) -> None:
-        """Until a session ends, in short naps: one that took too long shows that this process was held up."""
+        """Sleep until a session expires, in short steps: a step that takes too long shows that this process was
+        paused."""
         now, deadline = self._system.clock.monotonic(), self._sessions.deadline()
         nap = None if deadline == math.inf else min(max(deadline - now, 0), NAP_S)
         try:
@@ -210,5 +212,5 @@ class BrokerWatch:
             await self._controller.submit(FenceBroker(broker.id, broker.epoch))
         except KafkaError as error:
             if error.code is not Code.not_controller:
-                log.warning("broker %d could not be fenced, which is tried again: %s", broker_id, error)
+                log.warning("broker %d could not be fenced; retrying: %s", broker_id, error)
                 self._sessions.heard(broker_id, self._system.clock.monotonic())

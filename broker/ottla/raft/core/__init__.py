@@ -1,9 +1,12 @@
 """Raft without I/O. Pure.
 
-messages, config, log, progress, quorum   values and their arithmetic
-raft                                      the automaton from outside: events and proposals in, effects out
-roles                                     a member's role: elections, votes, following, and when it leads
-leading                                   one term of leading: replication, commits, voters that come and go
-frames                                    entries and snapshots as bytes
-voting                                    who may become a voter, or cease to be one
+raft          the state machine from outside: messages, proposals and time in; what to persist and to send out
+elections     one member's role: elections, votes, following a leader
+leading       one term of leadership: replication, commits, changes of voters
+membership    which nodes may be added to the voters or removed from them
+admission     which sources a follower accepts a leader's messages from
+log, quorum_state   the log in memory; what DescribeQuorum shows
+progress      the leader's view of one follower
+messages, config, quorum   messages and members, settings, majorities
+frames        entries and snapshots as bytes
 """

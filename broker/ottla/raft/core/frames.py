@@ -1,7 +1,7 @@
 """Entries and snapshots as bytes. Pure.
 
 An entry: magic, length, CRC-32C, then index, term, the last entry known to be synced when it was written, kind, data.
-That third number lets recovery tell a torn tail, which nobody was promised, from damage to entries that were safe.
+The synced index lets recovery tell a torn tail, which was never acknowledged, from damage to acknowledged entries.
 """
 
 import struct
@@ -27,7 +27,7 @@ def encode_entry(entry: Entry, *, synced: int) -> bytes:
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """`torn_at`: where the first bad byte sequence begins; `lost_synced`: it hits an entry that was synced."""
+    """`torn_at`: position of the first bad frame; `lost_synced`: an entry that was synced is damaged."""
 
     entries: Sequence[Entry]
     positions: list[int]
@@ -51,7 +51,7 @@ def scan(data: bytes, *, first_index: int) -> Scan:
 
 
 def _decode(data: bytes, position: int) -> tuple[Entry, int, int] | None:
-    """The entry, the synced index it carries, and where the next frame begins."""
+    """The entry, the synced index it carries, and the position of the next frame."""
     body_start = position + _HEADER.size
     if body_start + _BODY.size > len(data):
         return None
@@ -66,7 +66,7 @@ def _decode(data: bytes, position: int) -> tuple[Entry, int, int] | None:
 
 
 def _synced_after(data: bytes, position: int) -> int:
-    """The highest synced index that any whole frame after `position` speaks of."""
+    """The highest synced index in any whole frame after `position`."""
     highest = 0
     position = data.find(_MAGIC, position + 1)
     while position >= 0:

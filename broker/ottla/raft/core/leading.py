@@ -1,4 +1,4 @@
-"""What a leader does: send entries and snapshots, count answers, commit, step down without a majority. Pure."""
+"""A leader's work: sends entries and snapshots, counts answers, commits, steps down without a majority. Pure."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -27,10 +27,10 @@ __all__ = ["Leadership"]
 
 
 class Leadership:
-    """One member's lead of one term. Invariant: every other voter has a progress in `peers`; so have its observers.
+    """One term of leadership. Invariant: every other voter and every observer has a Progress in `peers`.
 
-    `send` takes messages to other members; `on_loss` is called with a member that lost entries which it had
-    acknowledged, and with the last of them.
+    `send` sends a message to another member. `on_loss` is called with a member that lost acknowledged entries, and with
+    the index of the last one.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Leadership:
         self._quorum_deadline = now + config.silence_s
 
     def begin(self, votes: Mapping[int, bool], now: float) -> None:
-        """Right after the election: those who voted for it have just been heard."""
+        """Called after the election; members that voted for this one count as heard now."""
         self._follow_voters()
         for node, peer in self.peers.items():
             if votes.get(node):
@@ -76,15 +76,15 @@ class Leadership:
         self._broadcast(now)
 
     def hand_over(self, node_id: int) -> bool:
-        """Ask a voter that has everything to stand for election at once; False when it is not one."""
+        """Ask a voter with the whole log to stand for election at once; False if the node is none."""
         peer = self.peers.get(node_id)
         if peer is None or not is_voter(self._log.voters, peer.member) or peer.match < self._log.last_index:
             return False
         self._send(TimeoutNow(self._member, node_id, self._term))
         return True
 
-    def heir(self) -> Progress | None:
-        """The other voter that has most of the log; of several, the one that was heard last."""
+    def successor(self) -> Progress | None:
+        """The other voter with the most complete log; of several, the one heard last."""
         others = [peer for peer in self.peers.values() if is_voter(self._log.voters, peer.member)]
         return max(others, key=lambda peer: (peer.match, peer.heard_at), default=None)
 
@@ -92,7 +92,7 @@ class Leadership:
         self._log.append(Entry(self._log.last_index + 1, self._term, kind, data))
 
     def _follow_voters(self) -> None:
-        """One progress per voter. Former voters stay as observers, to learn that they are."""
+        """Keep one Progress per voter. Removed voters stay as observers, so that they learn of the removal."""
         for voter in self._log.voters:
             if voter.id != self._member.id and voter.id not in self.peers:
                 self.peers[voter.id] = self._new_progress(Member(voter.id, voter.directory))
@@ -106,7 +106,7 @@ class Leadership:
         return min(self._heartbeat_deadline, self._quorum_deadline) if self.peers else math.inf
 
     def tick(self, now: float) -> bool:
-        """False when a majority is silent: the leader has to step down."""
+        """False when the leader has not heard a majority and has to step down."""
         if now >= self._quorum_deadline:
             self._quorum_deadline = now + self._config.silence_s
             if not self._hears_a_majority(now):
@@ -145,7 +145,7 @@ class Leadership:
             self._send_append(peer, now, last_index=peer.next - 1)
 
     def _send_sign_of_life(self, peer: Progress) -> None:
-        """Fits any log: it only says who leads."""
+        """An Append that matches any log: it only names the leader."""
         self._send(Append(self._member, peer.member.id, self._term, 0, 0, (), 0))
 
     # -- sending
@@ -155,7 +155,7 @@ class Leadership:
             self._send_entries(peer, now)
 
     def _send_entries(self, peer: Progress, now: float) -> bool:
-        """As many messages as the member may have in flight; whether there was one."""
+        """Send as many messages as may be in flight. Returns whether any was sent."""
         sent = False
         while peer.may_send and peer.next <= self._log.last_index:
             sent = True
@@ -164,7 +164,7 @@ class Leadership:
         return sent
 
     def _send_news(self, peer: Progress, now: float) -> None:
-        """Entries, or at least that entries the member has are committed now."""
+        """Send new entries, or else the new commit index."""
         if self._send_entries(peer, now) or not peer.may_send:
             return
         if peer.commit_sent < min(self._log.commit, peer.match):
@@ -188,7 +188,7 @@ class Leadership:
         return True
 
     def _send_snapshot_if_alive(self, peer: Progress, now: float) -> None:
-        """Snapshots are large: a member that does not answer gets an empty message first."""
+        """Snapshots are large: a silent member gets an empty message first."""
         if self._is_silent(peer, now):
             self._send_sign_of_life(peer)
             peer.sent(peer.next - 1)
@@ -207,7 +207,7 @@ class Leadership:
         if peer is None:
             return True
         if peer.state is ProgressState.SNAPSHOT and self._is_silent(peer, now):
-            # It was away, and the snapshot went nowhere.
+            # It was down, and the snapshot was lost.
             peer.restart()
         peer.heard(now)
         if message.accepted:
@@ -229,7 +229,7 @@ class Leadership:
         return stays
 
     def _peer_of(self, source: Member) -> Progress | None:
-        """None for a stranger. A node that came back with another directory starts from nothing."""
+        """None for an unknown node. A node that returned with another directory starts with an empty log."""
         peer = self.peers.get(source.id)
         if peer is None or peer.member == source:
             return peer
@@ -240,7 +240,7 @@ class Leadership:
         return peer
 
     def welcome(self, member: Member, now: float) -> None:
-        """Begin, or go on, to send the log to a member that hears no leader."""
+        """Send the log to a member that has no leader."""
         if member.id == self._member.id:
             return
         if member.id not in self.peers:
@@ -250,7 +250,7 @@ class Leadership:
         peer = self._peer_of(member)
         assert peer is not None
         if not is_voter(self._log.voters, member):
-            # A voter that does not hear us is no support, so only observers count as heard.
+            # A voter that does not hear us does not support us, so only observers count as heard.
             peer.heard(now)
         if peer.state is not ProgressState.SNAPSHOT:
             peer.probe_again()
@@ -259,7 +259,7 @@ class Leadership:
     # -- commit
 
     def commit(self, now: float) -> bool:
-        """What a majority has. Only entries of the own term are counted; older ones are committed along with them
+        """Commit what a majority has. Only entries of the leader's term are counted; older ones are committed with them
         (Raft, 5.4.2). False as above."""
         index = committed_index(self._log.voters, self._matches())
         if index <= self._log.commit or self._log.term_at(index) != self._term:
@@ -269,7 +269,7 @@ class Leadership:
             self._send_news(peer, now)
         if self._log.voters_index <= self._log.commit:
             if not self._is_voter:
-                self._name_successor()
+                self._hand_over_to_successor()
                 return False
             self._name_directories(now)
         return True
@@ -281,13 +281,13 @@ class Leadership:
             matches[self._member.id] = self._log.stable
         return matches
 
-    def _name_successor(self) -> None:
-        """One of those who stay stands for election at once."""
-        if (successor := self.heir()) is not None:
+    def _hand_over_to_successor(self) -> None:
+        """Ask a remaining voter to stand for election at once."""
+        if (successor := self.successor()) is not None:
             self._send(TimeoutNow(self._member, successor.member.id, self._term))
 
     def _name_directories(self, now: float) -> None:
-        """Seed voters are known by node id alone; once their directories are known, the log says so."""
+        """Seed voters have a node id only; once their directories are known, write them to the log."""
         if self._log.commit < self.term_start_index:
             return
         known = {node: peer.member.directory for node, peer in self.peers.items()}

@@ -11,20 +11,20 @@ from ottla.raft.core.messages import Entry, EntryKind, Snapshot, Voters
 
 __all__ = ["RaftLog"]
 
-# What an entry costs in a message besides its data.
+# Overhead of an entry in a message.
 ENTRY_OVERHEAD_BYTES = 32
 
 
 class RaftLog:
     def __init__(self, *, snapshot: Snapshot, offset: int, offset_term: int, entries: Sequence[Entry] = ()) -> None:
-        """As read from disk: everything is stable, and what the snapshot holds is committed."""
+        """As read from disk: everything is stable, and the entries in the snapshot are committed."""
         self.snapshot = snapshot
         self.unstable_snapshot: Snapshot | None = None  # a leader's, which is not on disk yet
         self.offset, self._offset_term = offset, offset_term
         self._entries = list(entries)
         self.stable = self.last_index
         self.commit = snapshot.index
-        # Voter sets by the index where they began, oldest first.
+        # Voter sets with the index from which they apply, oldest first.
         self._voters: list[tuple[int, Voters]] = [(snapshot.index, snapshot.voters)]
         for entry in self._entries:
             if entry.index > snapshot.index:
@@ -78,7 +78,7 @@ class RaftLog:
         self._note_voters(entry)
 
     def merge(self, entries: Sequence[Entry]) -> None:
-        """Take a leader's entries; the first one that differs from ours replaces ours and all after it."""
+        """Append a leader's entries; from the first one that differs, they replace ours."""
         for entry in entries:
             if entry.index <= self.last_index:
                 if self.term_at(entry.index) == entry.term or entry.index <= self.offset:
@@ -94,16 +94,16 @@ class RaftLog:
             self._voters.pop()
 
     def stable_to(self, index: int, term: int) -> None:
-        """The disk has this entry, which may have been replaced meanwhile: then it says nothing."""
+        """The entry is on disk. Ignored if it was replaced meanwhile."""
         if index > self.stable and self.term_at(index) == term:
             self.stable = index
 
     def commit_to(self, index: int) -> None:
-        """Everything up to `index` is committed; what was known to be so before stays so."""
+        """Everything up to `index` is committed. The commit index never decreases."""
         self.commit = max(self.commit, index)
 
     def is_up_to_date(self, *, last_index: int, last_term: int) -> bool:
-        """Whether a candidate with such a log has at least all that ours has."""
+        """Whether a candidate's log is at least as complete as ours."""
         return (last_term, last_index) >= (self.last_term, self.last_index)
 
     def last_at_most(self, index: int, term: int) -> tuple[int, int]:
@@ -114,7 +114,7 @@ class RaftLog:
         return index, self.term_at(index) or 0
 
     def compact(self, snapshot: Snapshot, *, keep_from: int) -> None:
-        """`snapshot` was made of what this node applied; entries before `keep_from` are no longer needed."""
+        """`snapshot` is this node's own, of applied entries; drop entries before `keep_from`."""
         assert self.snapshot.index <= snapshot.index <= self.commit
         self.snapshot = snapshot
         new_offset = max(min(keep_from - 1, snapshot.index, self.stable), self.offset)
@@ -133,7 +133,7 @@ class RaftLog:
         self._voters = [(snapshot.index, snapshot.voters)]
 
     def snapshot_stable(self, snapshot: Snapshot) -> None:
-        """It is on disk now; a newer one may have come meanwhile."""
+        """The snapshot is on disk. Ignored if a newer one arrived meanwhile."""
         if self.unstable_snapshot is snapshot:
             self.unstable_snapshot = None
 

@@ -1,7 +1,7 @@
-"""What the quorum stores and says. Pure values.
+"""Entries and messages of the quorum. Pure values.
 
-A member is a node id together with the id of its metadata directory (KIP-853): a node that lost its disk comes back as
-another member, which has promised nothing and is an observer until it is added again.
+A member is a node id together with the id of its metadata directory (KIP-853). A node that lost its disk returns as
+another member, which has acknowledged nothing and is an observer until it is added again.
 """
 
 import uuid
@@ -29,7 +29,7 @@ __all__ = [
     "Voters",
 ]
 
-# A seed voter whose directory nobody knows yet: it stands for whichever directory the node has.
+# The directory of a seed voter while it is unknown: it matches any directory of the node.
 ANY_DIRECTORY = uuid.UUID(int=0)
 
 
@@ -53,9 +53,9 @@ Voters = tuple[Voter, ...]
 
 class EntryKind(IntEnum):
     DATA = 0
-    # A new leader's first entry: what earlier terms left is committed together with it.
+    # A new leader's first entry: entries of earlier terms are committed together with it.
     LEADER = 1
-    # The whole new voter set; in force from the moment it is in a node's log.
+    # The whole new voter set; it applies as soon as it is in a node's log.
     VOTERS = 2
 
 
@@ -74,7 +74,7 @@ def encode_voters(voters: Voters) -> bytes:
 
 
 class HardState(msgspec.Struct, frozen=True):
-    """What a node must never forget. `seed` are the voters of an empty log."""
+    """Must survive a restart. `seed` are the voters of an empty log."""
 
     term: int = 0
     vote: Member | None = None
@@ -133,7 +133,7 @@ class InstallSnapshot(Message, frozen=True):
 
 
 class Join(Message, frozen=True):
-    """An observer asks whoever leads to send it the log."""
+    """An observer asks the leader to send it the log."""
 
     last_index: int
 
@@ -143,4 +143,4 @@ class LeaderHint(Message, frozen=True):
 
 
 class TimeoutNow(Message, frozen=True):
-    """The leader hands over: stand for election at once."""
+    """Leadership transfer: the receiver stands for election at once."""

@@ -1,8 +1,8 @@
 """Leader's view of one other member. Pure. Invariant: 0 <= match < next.
 
-PROBE      one message at a time, until the place where the logs agree is known
-REPLICATE  messages go out before earlier ones are answered, up to a limit
-SNAPSHOT   the member needs entries that were compacted; entries wait until the snapshot is in
+PROBE      one message at a time, until the index where the logs agree is known
+REPLICATE  messages are pipelined, up to a limit in flight
+SNAPSHOT   the member needs compacted entries; entries wait until it has installed the snapshot
 """
 
 import math
@@ -13,7 +13,7 @@ from ottla.raft.core.messages import Member
 
 __all__ = ["Progress", "ProgressState"]
 
-DOUBTS_MAX = 2  # a refusal of what was acknowledged may be an old one that arrives late
+DOUBTS_MAX = 2  # a refusal of acknowledged entries may be an old one that arrives late
 
 
 class ProgressState(Enum):
@@ -50,7 +50,7 @@ class Progress:
         self.commit_sent = 0
         self.snapshot_index = 0
         self.snapshot_sent_at = -math.inf
-        self.forgot = 0  # it had acknowledged entries up to here, and lost some of them
+        self.forgot = 0  # index of the last acknowledged entry, if the member has lost acknowledged entries
         self._doubts = 0
         self._probe_sent = False
         self._inflight: deque[int] = deque()
@@ -63,7 +63,7 @@ class Progress:
         return self.state is ProgressState.REPLICATE and len(self._inflight) < self._inflight_max
 
     def sent(self, last_index: int) -> None:
-        """Entries up to `last_index` are on their way; `next - 1` when the message had none."""
+        """Entries up to `last_index` are in flight; `next - 1` when the message had none."""
         if self.state is ProgressState.PROBE:
             self._probe_sent = True
         elif last_index >= self.next:
@@ -71,18 +71,18 @@ class Progress:
             self._inflight.append(last_index)
 
     def sent_commit(self, index: int) -> None:
-        """The last message said that everything up to `index` is committed."""
+        """The last message carried this commit index."""
         self.commit_sent = index
 
     def heard(self, now: float) -> None:
         self.heard_at = now
 
     def caught_up(self, now: float) -> None:
-        """It had all that was committed."""
+        """The member had all committed entries at this time."""
         self.caught_up_at = now
 
     def is_now_known_as(self, member: Member) -> None:
-        """A seed voter has shown its directory."""
+        """The directory of a seed voter became known."""
         self.member = member
 
     def sent_snapshot(self, index: int, now: float) -> None:
@@ -90,7 +90,7 @@ class Progress:
         self.snapshot_index, self.snapshot_sent_at = index, now
 
     def accepted(self, index: int) -> bool:
-        """The member has everything up to `index`; whether that is news."""
+        """The member has everything up to `index`. Returns whether that is new."""
         self._doubts = 0
         is_news = index > self.match
         self.match = max(self.match, index)
@@ -104,7 +104,7 @@ class Progress:
         return is_news
 
     def refused(self, index: int, resume_after: int) -> bool:
-        """The member does not have what precedes `index`; whether that changes what to send next."""
+        """The member lacks the entry before `index`. Returns whether that changes what to send next."""
         if self.state is ProgressState.REPLICATE:
             if index <= self.match:
                 return False
@@ -118,7 +118,7 @@ class Progress:
         return True
 
     def _lacks_what_it_acknowledged(self, resume_after: int) -> bool:
-        """Concluded at the pace of heartbeats, never at once: else the two would exchange messages without pause."""
+        """Decided at most once per heartbeat: otherwise the two would exchange messages without pause."""
         if self._doubts < DOUBTS_MAX:
             self._doubts += 1
             return False

@@ -43,7 +43,7 @@ def tally(voters: Voters, votes: Mapping[int, bool]) -> str:
 
 
 def change_problem(old: Voters, new: Voters) -> str | None:
-    """Why `new` may not follow `old`: majorities of both must overlap, so one voter comes, goes or is renewed."""
+    """Why `new` may not follow `old`, or None. Majorities must overlap, so one voter is added, removed or changed."""
     if not new:
         return "the quorum would have no voters"
     if len({voter.id for voter in new}) < len(new):
@@ -56,5 +56,5 @@ def change_problem(old: Voters, new: Voters) -> str | None:
 
 
 def _is_other_member(old: Voter, new: Voter) -> bool:
-    """Naming the directory of a seed voter is no change of member."""
+    """Setting the directory of a seed voter does not change the member."""
     return not old.is_member(Member(new.id, new.directory))

@@ -6,8 +6,8 @@
     raft.advance(ready, now)                                               it is on disk
     send ready.messages; apply ready.committed
 
-Between `ready` and `advance` more may happen; it shows in the next `ready`. What a message does to this member's role
-is in roles.py, what a leader does in leading.py.
+Between `ready` and `advance` more may happen; it shows in the next `ready`. How a message changes this member's role is
+in elections.py, what a leader does in leading.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,18 +16,18 @@ import msgspec
 
 from ottla.ports import Random
 from ottla.raft.core.config import RaftConfig
+from ottla.raft.core.elections import Elections, Role
 from ottla.raft.core.leading import Leadership
 from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import Entry, HardState, Message, Snapshot, Voters
 from ottla.raft.core.progress import Progress
 from ottla.raft.core.quorum import change_problem
-from ottla.raft.core.roles import Role, Roles
 
 __all__ = ["NotLeader", "Overloaded", "Raft", "RaftConfig", "Ready", "Role", "TooLarge", "VoterChangeRefused"]
 
 
 class NotLeader(Exception):
-    """`leader` is the node to ask instead, None when nobody is known to lead."""
+    """`leader` is the node to ask instead; None if no leader is known."""
 
     def __init__(self, leader: int | None) -> None:
         super().__init__(f"node {leader} leads the quorum" if leader is not None else "nobody leads the quorum")
@@ -35,15 +35,15 @@ class NotLeader(Exception):
 
 
 class Overloaded(Exception):
-    """Too much is proposed and not committed yet."""
+    """Too many bytes are proposed and not committed yet."""
 
 
 class TooLarge(Exception):
-    """An entry that no message to a follower could hold."""
+    """The entry is too large for a message to a follower."""
 
 
 class VoterChangeRefused(Exception):
-    """Says why the voters may not be changed like this, or not now."""
+    """The message says why the voters cannot be changed like this, or not now."""
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class Ready(msgspec.Struct, frozen=True):
         return self.hard_state is not None or self.snapshot is not None or bool(self.entries)
 
 
-class Raft(Roles):
+class Raft(Elections):
     """Invariants: applied <= log.commit; at most one `Ready` is out at a time."""
 
     def __init__(self, config: RaftConfig, *, hard_state: HardState, log: RaftLog, random: Random, now: float) -> None:
@@ -68,10 +68,11 @@ class Raft(Roles):
         self._saved = hard_state
         self._in_flight: Ready | None = None
 
-    # -- what is asked of a leader
+    # -- requests to the leader
 
     def propose(self, batches: Sequence[bytes], now: float) -> int:
-        """Append one entry per batch; the index of the last. Committed when it comes out of `ready().committed`."""
+        """Append one entry per batch. Returns the index of the last; it is committed when `ready().committed` has
+        it."""
         self.now = now
         leadership = self._require_leadership()
         self._check_sizes(batches)
@@ -80,7 +81,7 @@ class Raft(Roles):
         return self.log.last_index
 
     def change_voters(self, voters: Voters, now: float) -> int:
-        """Propose a new voter set; the index of its entry."""
+        """Propose a new voter set. Returns the index of its entry."""
         self.now = now
         leadership = self._require_leadership()
         if not self.is_established:
@@ -93,19 +94,19 @@ class Raft(Roles):
         return self.log.last_index
 
     def hand_over(self, node_id: int, now: float) -> None:
-        """Ask a voter that has everything to stand for election at once."""
+        """Ask a voter with the whole log to stand for election at once."""
         self.now = now
         if not self._require_leadership().hand_over(node_id):
             raise VoterChangeRefused(f"node {node_id} is not a voter that has the whole log")
 
     @property
     def is_established(self) -> bool:
-        """Leads, and an entry of its own term is committed: only then does it know what is committed."""
+        """Leads, and an entry of its own term is committed: only then does it know the commit index."""
         return self.leadership is not None and self.log.commit >= self.leadership.term_start_index
 
     @property
     def has_applied_own_term(self) -> bool:
-        """The same, and everything committed before it led is applied here."""
+        """Established, and everything committed before its term is applied here."""
         return self.is_established and self.applied >= self._require_leadership().term_start_index
 
     @property
@@ -113,9 +114,9 @@ class Raft(Roles):
         """The other members as the leader sees them; empty where another node leads."""
         return self.leadership.peers if self.leadership is not None else {}
 
-    def heir(self) -> Progress | None:
-        """Of a leader: the voter that should lead after it."""
-        return self.leadership.heir() if self.leadership is not None else None
+    def successor(self) -> Progress | None:
+        """The voter that should lead next; None if this node does not lead."""
+        return self.leadership.successor() if self.leadership is not None else None
 
     def _require_leadership(self) -> Leadership:
         if self.leadership is None:
@@ -128,7 +129,7 @@ class Raft(Roles):
             raise TooLarge(f"an entry has {max(map(len, batches))} bytes, at most {limit} fit into a message")
 
     def _check_load(self, more_bytes: int) -> None:
-        """The sum of what waits is only taken again when proposals since the last time could have reached the limit."""
+        """The exact sum is recomputed only when proposals since the last time could have reached the limit."""
         limit = self.config.uncommitted_bytes_max
         if self._uncommitted_bytes + more_bytes > limit:
             self._uncommitted_bytes = sum(len(entry.data) for entry in self.log.uncommitted())
@@ -136,7 +137,7 @@ class Raft(Roles):
                 raise Overloaded(f"more than {limit} bytes wait to be committed")
         self._uncommitted_bytes += more_bytes
 
-    # -- snapshots of what was applied
+    # -- snapshots of the applied state
 
     def compact(self, data: bytes, index: int) -> Snapshot:
         """The state machine's snapshot at `index`, which it has applied. Persist the result before relying on it."""
@@ -150,7 +151,7 @@ class Raft(Roles):
             self.log.compact(snapshot, keep_from=snapshot.index - self.config.entries_kept + 1)
         return self.log.offset + 1
 
-    # -- what follows
+    # -- results
 
     def ready(self) -> Ready | None:
         assert self._in_flight is None, "advance first"

@@ -1,9 +1,12 @@
-"""The leader's view of one partition's replicas. Pure.
+"""The leader's view of one partition's replicas: the in-sync set, and the leader's high watermark moves here. Pure.
 
-Invariant: the high watermark never falls, and never passes the end of any replica that counts. Those are the members of
-the in-sync set; while a change of it is under way also the members it would have then (nobody knows yet which set is
-in force); and followers that have caught up and may join, so that a busy leader waits for them instead of running
-ahead of them for ever. It stands still while the in-sync set is smaller than `min.insync.replicas` (KIP-966).
+Invariant: the high watermark never decreases, and never exceeds the log end of any replica that counts. These count:
+
+- the members of the in-sync set;
+- while a change of the set is in flight, also the members it would have then: either set may be in force;
+- followers that have caught up and may join: otherwise a busy leader would stay ahead of them for ever.
+
+The high watermark does not move while the in-sync set is smaller than `min.insync.replicas` (KIP-966).
 """
 
 from collections.abc import Callable, Iterable
@@ -21,7 +24,7 @@ def _no_brokers(broker_id: int) -> int | None:
 
 
 class FollowerView:
-    """What the leader knows of one follower; -1 where nothing is known."""
+    """The leader's knowledge of one follower; -1 means unknown."""
 
     __slots__ = ("_mark_at", "_mark_offset", "broker_epoch", "caught_up_at", "end", "id", "start")
 
@@ -35,7 +38,7 @@ class FollowerView:
         self._mark_at = NEVER
 
     def note(self, *, end: int, start: int, broker_epoch: int, leader_end: int, now: float) -> None:
-        """It had caught up at the moment when the leader's end was what the follower's is now."""
+        """The follower was caught up when the leader's end was what the follower's end is now."""
         self.end, self.start, self.broker_epoch = end, start, broker_epoch
         if end >= leader_end:
             self.caught_up_at = now
@@ -50,7 +53,7 @@ class FollowerView:
 
 
 class LeaderView:
-    """`epoch_of` gives a broker's epoch, None when it is fenced, shutting down or unknown (KIP-903)."""
+    """`epoch_of` returns a broker's epoch; None if it is fenced, shutting down or unknown (KIP-903)."""
 
     def __init__(
         self,
@@ -80,7 +83,7 @@ class LeaderView:
         self.refresh(now)
 
     def _set_replicas(self, replicas: Iterable[int], *, now: float) -> None:
-        """Followers that stay keep what is known of them; a new member of the in-sync set counts as caught up now."""
+        """Remaining followers keep their view; a new member of the in-sync set counts as caught up now."""
         known = self._followers
         self._followers = {
             each: known.get(each) or FollowerView(each, caught_up_at=now if each in self.isr else NEVER)
@@ -94,12 +97,12 @@ class LeaderView:
 
     @property
     def enough_in_sync(self) -> bool:
-        """A minimum above the replication factor asks for all replicas."""
+        """A minimum above the replication factor requires all replicas."""
         return len(self.isr) >= self.isr_size_min or len(self.isr) > len(self._followers)
 
     @property
     def is_settled(self) -> bool:
-        """All that was committed before this leader's epoch is known to be (KIP-207)."""
+        """The high watermark has reached everything that was committed before this leader's epoch (KIP-207)."""
         return self.high_watermark >= self.epoch_start
 
     @property
@@ -108,7 +111,7 @@ class LeaderView:
 
     @property
     def low_watermark(self) -> int:
-        """Where the log begins on every follower whose broker is alive; that of the leader is not counted."""
+        """The lowest log start of all followers whose broker is alive."""
         alive = (each.start for each in self._followers.values() if self._epoch_of(each.id) is not None)
         return min(alive, default=2**63 - 1)
 
@@ -119,7 +122,7 @@ class LeaderView:
 
     @property
     def is_complete(self) -> bool:
-        """Every replica is in sync, or about to be."""
+        """Every replica is in sync, or being added."""
         return len(self.maximal) > len(self._followers)
 
     @property
@@ -132,10 +135,10 @@ class LeaderView:
     # the high watermark
 
     def advance(self, end: int) -> bool:
-        """The leader's own log has come this far; True when the high watermark moved."""
+        """The leader's own log end. True when the high watermark moved."""
         previous, self._end = self._end, end
         if self._others:
-            # Where the leader was already ahead, another replica holds the watermark back.
+            # If the leader was ahead already, another replica holds the watermark back.
             return previous <= self.high_watermark and self._raise()
         if end <= self.high_watermark or not self.enough_in_sync:
             return False
@@ -143,7 +146,7 @@ class LeaderView:
         return True
 
     def acked(self, replica: int, *, end: int, start: int, broker_epoch: int, now: float) -> bool:
-        """A follower has come this far; True when the high watermark moved."""
+        """A follower acknowledged up to `end`. True when the high watermark moved."""
         follower = self._followers.get(replica)
         if follower is None:
             return False
@@ -179,12 +182,12 @@ class LeaderView:
     # the in-sync set
 
     def wanted_isr(self, now: float) -> frozenset[int] | None:
-        """The set to ask the controller for; None when the present one is right or a change is under way."""
+        """The in-sync set to request from the controller; None if the current one is right or a change is in flight."""
         if self.pending is not None:
             return None
         wanted, committed_end = {self._node_id}, max(self.high_watermark, self.epoch_start)
         for follower in self._followers.values():
-            # The same for those outside: who would have to leave at once does not come in.
+            # The same rule for others: a follower that would be removed at once is not added.
             fits = self._has_caught_up(follower, now)
             if follower.id not in self.isr:
                 fits = fits and follower.end >= committed_end and self._is_eligible(follower)
@@ -193,24 +196,25 @@ class LeaderView:
         return frozenset(wanted) if wanted != self.isr else None
 
     def propose(self, isr: frozenset[int], *, now: float) -> list[tuple[int, int]]:
-        """From now on both sets count. The members with the broker epochs they were seen with; the leader's is -1."""
+        """From now on both sets count. Returns the members with the broker epochs they were seen with; the leader's is
+        -1."""
         self.pending = isr
         self._recount(now)
         epochs = ((each, self._followers[each].broker_epoch) for each in sorted(isr) if each != self._node_id)
         return [(self._node_id, NO_EPOCH), *epochs]
 
     def replace(self, *, replicas: Iterable[int], isr: Iterable[int], now: float) -> bool:
-        """Another state was committed; True when that moved the high watermark."""
+        """A new state was committed. True when that moved the high watermark."""
         self.isr, self.pending = frozenset(isr), None
         self._set_replicas(replicas, now=now)
         return self.refresh(now)
 
     def withdraw(self, *, now: float) -> bool:
-        """The controller will not make the change; True when that moved the high watermark."""
+        """The controller refused the change. True when that moved the high watermark."""
         self.pending = None
         return self.refresh(now)
 
     def refresh(self, now: float) -> bool:
-        """Time passed, or brokers came and went; True when that moved the high watermark."""
+        """Time passed, or the set of live brokers changed. True when that moved the high watermark."""
         self._recount(now)
         return self._raise()

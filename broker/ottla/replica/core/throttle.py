@@ -1,7 +1,7 @@
-"""How fast replicas that are being moved may be copied (KIP-73). Pure.
+"""The rate at which throttled replicas are copied (KIP-73). Pure.
 
-A topic says which of its replicas are throttled, a broker how many bytes per second it sends and takes for those. A
-replica that is in sync is never held back: it would fall out of the in-sync set.
+A topic names its throttled replicas; a broker limits the bytes per second that it sends and receives for those. In-sync
+replicas are never throttled: they would fall out of the in-sync set.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,9 +14,9 @@ BURST_S = 1.0
 
 
 class TokenBucket:
-    """`rate` gives bytes per second, asked each time since it can change at any time.
+    """`rate` returns bytes per second; it is called each time because it can change.
 
-    What is taken may exceed what is there: the debt has to be paid off before more is given.
+    A take may exceed the available bytes; the debt is paid off before the next one.
     """
 
     def __init__(self, rate: Callable[[], int]) -> None:
@@ -25,7 +25,7 @@ class TokenBucket:
         self._filled_at: float | None = None
 
     def wait_s(self, now: float) -> float:
-        """How long to wait before more may be taken; 0 when it may be now."""
+        """How long to wait before the next take; 0 if it is possible now."""
         rate = self._rate()
         if rate >= UNLIMITED:
             self._filled_at = None

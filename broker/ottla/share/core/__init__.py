@@ -1,4 +1,4 @@
-"""What share groups decide: whose record is whose, what an acknowledgement does, what is kept. Pure.
+"""The decisions of share groups: acquiring and acknowledging records, and the kept state. Pure.
 
-Whoever has partitions and shards calls it: `share.host`, `share.shard`.
+`share.host` and `share.shard` act; the docstring of `share` lists the modules.
 """

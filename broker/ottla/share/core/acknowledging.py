@@ -1,4 +1,4 @@
-"""Acknowledgements as clients send them: checked before anything of them is in force. Pure."""
+"""Acknowledgements as clients send them; all of a request are checked before any is applied. Pure."""
 
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
@@ -18,7 +18,7 @@ class Kind(IntEnum):
 
 
 class Acknowledgement(NamedTuple):
-    """`kinds` has one for the whole span, or one for each offset of it."""
+    """`kinds` has one entry for the whole span, or one for each of its offsets."""
 
     first: int
     last: int

@@ -1,4 +1,4 @@
-"""Batches as they were read from the log, and which of them are for consumers. Pure."""
+"""Batches as read from the log, and which of them are for consumers. Pure."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ ABORT = 0
 
 
 class Chunk:
-    """What was read from `begin` on. `found` are its batches, `ends` the places in `data` where they end."""
+    """One read from offset `begin` on. `found` are its batches, `ends` their end positions in `data`."""
 
     __slots__ = ("begin", "data", "ends", "found")
 
@@ -27,7 +27,7 @@ class Chunk:
         position = 0
         for batch in iterate(read.data):
             position += batch.size
-            hidden = aborted.hides(batch) or batch.is_control
+            hidden = aborted.is_aborted(batch) or batch.is_control
             self.found.append(Found(batch.base_offset, batch.last_offset, not hidden))
             self.ends.append(position)
 
@@ -35,7 +35,7 @@ class Chunk:
         return len(self.data)
 
     def holding(self, acquired: Sequence[Acquired]) -> Buffer:
-        """The batches from the first to the last that were acquired from, as they are."""
+        """The unchanged batches, from the first to the last with acquired records."""
         if not acquired:
             return b""
         begin = next(at for at, batch in enumerate(self.found) if batch.last >= acquired[0].first)
@@ -45,13 +45,13 @@ class Chunk:
 
 
 class Aborted:
-    """Fed with batches in order. `transactions` are (producer id, first offset), by their first offsets."""
+    """Tracks aborted transactions over batches in order. `transactions` are (producer id, first offset)."""
 
     def __init__(self, transactions: Sequence[tuple[int, int]]) -> None:
-        self._coming = sorted(transactions, key=lambda one: one[1], reverse=True)  # the next one is the last
+        self._coming = sorted(transactions, key=lambda one: one[1], reverse=True)  # the next one is at the end
         self._open: set[int] = set()
 
-    def hides(self, batch: Batch) -> bool:
+    def is_aborted(self, batch: Batch) -> bool:
         while self._coming and self._coming[-1][1] <= batch.last_offset:
             self._open.add(self._coming.pop()[0])
         if batch.is_control and batch.producer_id in self._open and _ends_in_abort(batch):

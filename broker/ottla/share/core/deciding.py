@@ -1,4 +1,4 @@
-"""How a share-partition's state changes, and the record that says so. Pure."""
+"""Changes of a share-partition's state, and the records that store them. Pure."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,7 +13,7 @@ __all__ = ["Change", "delete", "effects_of", "snapshot", "touch", "update"]
 
 
 class Change(NamedTuple):
-    """`after` None: the state is gone. A snapshot replaces everything that the log has of this key."""
+    """`after` None: the state is deleted. A snapshot replaces all earlier records of its key."""
 
     key: ShareKey
     after: Kept | None
@@ -21,8 +21,8 @@ class Change(NamedTuple):
     is_snapshot: bool = False
 
 
-def effects_of(change: Change, in_force: Callable[[int], None]) -> Effects:
-    return [Write([change.record], in_force=in_force)]
+def effects_of(change: Change, on_appended: Callable[[int], None]) -> Effects:
+    return [Write([change.record], on_appended=on_appended)]
 
 
 def snapshot(key: ShareKey, kept: Kept) -> Change:
@@ -30,7 +30,7 @@ def snapshot(key: ShareKey, kept: Kept) -> Change:
 
 
 def update(key: ShareKey, kept: Kept, change: Update, *, updates_max: int, now_ms: int) -> Change:
-    """After so many updates a snapshot is written instead."""
+    """An update record; after `updates_max` of them a snapshot instead."""
     after = kept.updated(change)
     if after.updates > updates_max:
         return snapshot(key, after.snapshotted(now_ms=now_ms))
@@ -41,7 +41,7 @@ def update(key: ShareKey, kept: Kept, change: Update, *, updates_max: int, now_m
 
 
 def touch(key: ShareKey, kept: Kept | None, *, updates_max: int, now_ms: int) -> Change:
-    """A record that changes nothing: a coordinator that has been replaced cannot commit it."""
+    """A record without a change: a coordinator that has been replaced cannot commit it."""
     if kept is None:
         return delete(key)
     return update(key, kept, Update(leader_epoch=kept.leader_epoch), updates_max=updates_max, now_ms=now_ms)

@@ -1,7 +1,8 @@
-"""The records of a share-partition that are under way, as runs of records that fare alike. Pure.
+"""The in-flight records of a share-partition, as runs of records with the same state. Pure.
 
-The runs lie side by side and fill the window from `start` to `end`; records before it are done with, those behind it
-have never been read. A run is split only where its records part, and joined again when they fare alike.
+The runs are adjacent and cover the window from `start` to `end`. Records before it are final (acknowledged or
+archived), records after it have never been read. A run is split only where states differ, and joined again when they
+are equal.
 """
 
 from bisect import bisect_right
@@ -12,17 +13,17 @@ from typing import NamedTuple
 
 from ottla.share.core.messages import Delivery, StateBatch
 
-__all__ = ["NOBODY", "Fate", "InFlight", "Run", "Span"]
+__all__ = ["NOBODY", "InFlight", "RecordState", "Run", "Span"]
 
 NOBODY = ""
 FINAL = (Delivery.ACKNOWLEDGED, Delivery.ARCHIVED)
 
 Span = tuple[int, int]
-"""First and last offset, both included."""
+"""First and last offset, both inclusive."""
 
 
-class Fate(NamedTuple):
-    """How records fare. `deliveries` counts them; member and deadline are those of the lock."""
+class RecordState(NamedTuple):
+    """The state of records. `deliveries` is their delivery count; member and deadline are those of the lock."""
 
     delivery: Delivery = Delivery.AVAILABLE
     deliveries: int = 0
@@ -30,33 +31,34 @@ class Fate(NamedTuple):
     deadline: float = inf
 
 
-NEW = Fate()
+NEW = RecordState()
 
 
 class Run:
-    """Records from `first` to `last`. `before`: what to go back to if `fate` cannot be written; None when it is."""
+    """Records from `first` to `last`. `before`: restored if `record_state` cannot be written; None once it is."""
 
-    __slots__ = ("before", "fate", "first", "last")
+    __slots__ = ("before", "first", "last", "record_state")
 
-    def __init__(self, first: int, last: int, fate: Fate, before: Fate | None = None) -> None:
+    def __init__(self, first: int, last: int, record_state: RecordState, before: RecordState | None = None) -> None:
         self.first = first
         self.last = last
-        self.fate = fate
+        self.record_state = record_state
         self.before = before
 
     @property
     def is_final(self) -> bool:
-        return self.fate.delivery in FINAL
+        return self.record_state.delivery in FINAL
 
     @property
     def is_available(self) -> bool:
-        return self.fate.delivery == Delivery.AVAILABLE and self.before is None
+        return self.record_state.delivery == Delivery.AVAILABLE and self.before is None
 
     def is_held_by(self, member: str) -> bool:
-        return self.fate.delivery == Delivery.ACQUIRED and self.fate.member == member and self.before is None
+        state = self.record_state
+        return state.delivery == Delivery.ACQUIRED and state.member == member and self.before is None
 
-    def fares_like(self, other: "Run") -> bool:
-        return self.fate == other.fate and self.before == other.before
+    def has_state_of(self, other: "Run") -> bool:
+        return self.record_state == other.record_state and self.before == other.before
 
 
 FIRST = attrgetter("first")
@@ -70,7 +72,7 @@ class InFlight:
 
     @classmethod
     def recover(cls, start: int, batches: Iterable[StateBatch]) -> "InFlight":
-        """What was acquired is available again; what is in no batch was never delivered."""
+        """Acquired records are available again; records in no batch were never delivered."""
         window = cls(start)
         for batch in sorted(batches, key=FIRST):
             first = max(batch.first, window.end)
@@ -78,8 +80,8 @@ class InFlight:
                 continue
             window.extend(first)
             final = batch.delivery in FINAL
-            fate = Fate(Delivery(batch.delivery) if final else Delivery.AVAILABLE, batch.count)
-            window.runs.append(Run(first, batch.last, fate))
+            record_state = RecordState(Delivery(batch.delivery) if final else Delivery.AVAILABLE, batch.count)
+            window.runs.append(Run(first, batch.last, record_state))
             window.end = batch.last + 1
         window.advance()
         return window
@@ -90,7 +92,7 @@ class InFlight:
     # reading
 
     def overlapping(self, first: int, last: int) -> Iterator[Run]:
-        """The runs that have something of the span, as they are."""
+        """The runs that overlap the span."""
         at = max(bisect_right(self.runs, first, key=FIRST) - 1, 0)
         for run in self.runs[at:]:
             if run.first > last:
@@ -104,15 +106,15 @@ class InFlight:
 
     @property
     def start_if_written(self) -> int:
-        """Where the window will begin once everything that waits to be written is."""
+        """The start of the window once all pending changes are written."""
         return next((run.first for run in self.runs if not run.is_final), self.end)
 
     def batches(self, spans: Iterable[Span]) -> list[StateBatch]:
-        """How the records of the spans fare, as batches for the log: acquired records as if they were available."""
+        """The states of the spans' records as batches for the log; acquired records count as available."""
         found: list[StateBatch] = []
         for first, last in _joined(spans):
             for run in self.overlapping(first, last):
-                delivery, count = run.fate.delivery, run.fate.deliveries
+                delivery, count = run.record_state.delivery, run.record_state.deliveries
                 if delivery == Delivery.ACQUIRED:
                     delivery, count = Delivery.AVAILABLE, count - 1
                 _add(found, StateBatch(max(run.first, first), min(run.last, last), int(delivery), count))
@@ -121,33 +123,33 @@ class InFlight:
     # changing
 
     def extend(self, end: int) -> None:
-        """The window reaches up to `end` with records that were never delivered."""
+        """Extend the window to `end` with records that were never delivered."""
         if end > self.end:
             self.runs.append(Run(self.end, end - 1, NEW))
             self.end = end
 
     def cut(self, first: int, last: int) -> list[Run]:
-        """The runs of exactly this span, as far as the window has it."""
+        """Split runs at the span's ends. Returns the runs of exactly this span, within the window."""
         begin, end = self._cut_at(first), self._cut_at(last + 1)
         return self.runs[begin:end]
 
     def _cut_at(self, offset: int) -> int:
-        """The index of the run that begins there, made if need be."""
+        """The index of the run that starts at the offset, after splitting if needed."""
         at = bisect_right(self.runs, offset, key=FIRST) - 1
         if at < 0 or self.runs[at].last < offset:
             return at + 1
         run = self.runs[at]
         if run.first == offset:
             return at
-        self.runs.insert(at + 1, Run(offset, run.last, run.fate, run.before))
+        self.runs.insert(at + 1, Run(offset, run.last, run.record_state, run.before))
         run.last = offset - 1
         return at + 1
 
     def settle(self) -> None:
-        """Join what fares alike, and leave behind what is done."""
+        """Join adjacent runs with equal states, and advance the start over final ones."""
         joined: list[Run] = []
         for run in self.runs:
-            if joined and joined[-1].fares_like(run):
+            if joined and joined[-1].has_state_of(run):
                 joined[-1].last = run.last
             else:
                 joined.append(run)
@@ -164,7 +166,7 @@ class InFlight:
         self.start = self.runs[0].first if self.runs else self.end
 
     def begin_at(self, offset: int) -> None:
-        """Whatever lies before is gone from the log."""
+        """Drop records before this offset: the log does not have them any more."""
         if offset <= self.start:
             return
         del self.runs[: self._cut_at(offset)]

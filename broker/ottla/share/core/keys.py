@@ -1,4 +1,4 @@
-"""The text that names a share-partition to its coordinator, as FindCoordinator brings it. Pure."""
+"""The key of a share-partition in FindCoordinator requests. Pure."""
 
 import base64
 import binascii
@@ -10,7 +10,7 @@ INT_MAX = 2**31 - 1
 
 
 def is_key_text(text: str) -> bool:
-    """group:topic id:partition. A group with a colon in its name cannot be asked for, as in Kafka."""
+    """group:topic id:partition. Groups with a colon in their id are not possible, as in Kafka."""
     parts = text.split(":")
     return len(parts) == 3 and bool(parts[0].strip()) and _is_id(parts[1]) and _is_int(parts[2])
 

@@ -1,4 +1,4 @@
-"""What is kept of a share-partition, and what brokers ask each other about it. Pure."""
+"""The kept state of a share-partition, and the types of the requests for it. Pure."""
 
 import uuid
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from ottla.ids import uuid_text
 __all__ = ["UNINITIALIZED", "Delivery", "Persister", "ShareKey", "ShareState", "StateBatch", "Summary"]
 
 UNINITIALIZED = -1
-"""The start offset of a state that has none yet: the leader takes it from share.auto.offset.reset."""
+"""The start offset of a new state: the leader then uses share.auto.offset.reset."""
 
 
 class Delivery(IntEnum):
@@ -30,12 +30,12 @@ class ShareKey(msgspec.Struct, frozen=True, array_like=True):
     partition: int
 
     def __str__(self) -> str:
-        """Also what says which partition of the state topic keeps it, as Kafka's."""
+        """Kafka's format; its hash also selects the partition of the state topic."""
         return f"{self.group_id}:{uuid_text(self.topic_id)}:{self.partition}"
 
 
 class StateBatch(msgspec.Struct, frozen=True, array_like=True):
-    """Records from `first` to `last`, both included, that fare alike."""
+    """Records from `first` to `last`, both inclusive, with the same state."""
 
     first: int
     last: int
@@ -44,7 +44,7 @@ class StateBatch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ShareState(msgspec.Struct, frozen=True, array_like=True):
-    """Records before `start` are done with; those in no batch are available and were never delivered."""
+    """Records before `start` are final; records in no batch are available and were never delivered."""
 
     state_epoch: int = 0
     start: int = UNINITIALIZED
@@ -58,26 +58,26 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Persister(Protocol):
-    """Keeps states durably, wherever they are coordinated. KafkaError when it cannot (after some tries of its own):
+    """Stores states durably at their coordinator. It retries; then it raises KafkaError:
 
-    COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS and NOT_COORDINATOR may be tried again later;
-    FENCED_STATE_EPOCH and FENCED_LEADER_EPOCH say that whoever asks has been replaced; GROUP_ID_NOT_FOUND (in `write`),
-    UNKNOWN_TOPIC_OR_PARTITION: there is no such state.
+    COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR: retry later.
+    FENCED_STATE_EPOCH, FENCED_LEADER_EPOCH: the caller has been replaced.
+    GROUP_ID_NOT_FOUND (only `write`), UNKNOWN_TOPIC_OR_PARTITION: the state does not exist.
     """
 
     async def initialize(self, key: ShareKey, *, state_epoch: int, start: int) -> None:
-        """Begin it, or begin it again with a higher state epoch (AlterShareGroupOffsets)."""
+        """Create the state, or reset it with a higher state epoch (AlterShareGroupOffsets)."""
 
     async def read(self, key: ShareKey, *, leader_epoch: int) -> ShareState:
-        """For a partition's new leader; older leaders are fenced from here on. Not initialized: epoch 0, no start."""
+        """For a partition's new leader; fences older leaders. Not initialized: epoch 0, no start."""
 
     async def write(
         self, key: ShareKey, *, state_epoch: int, leader_epoch: int, start: int, batches: Sequence[StateBatch]
     ) -> None:
-        """Returns when it is committed. `batches` are what changed; `start` of -1 leaves it as it was."""
+        """Returns when committed. `batches` are the changes; a `start` of -1 means unchanged."""
 
     async def delete(self, key: ShareKey) -> None:
-        """No error when there is none."""
+        """No error if the state does not exist."""
 
     async def summary(self, key: ShareKey) -> Summary:
-        """For tools: fences nobody. Not initialized: UNINITIALIZED."""
+        """For tools: fences no leader. Not initialized: UNINITIALIZED."""

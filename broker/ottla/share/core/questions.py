@@ -1,4 +1,4 @@
-"""What the persister asks the broker that coordinates a share-partition: MessagePack, by method. Pure."""
+"""The persister's requests to the broker that coordinates a share-partition: MessagePack, by method. Pure."""
 
 from abc import abstractmethod
 from typing import Any, ClassVar, Generic, TypeVar
@@ -14,7 +14,7 @@ NIL = msgspec.Raw(b"\xc0")
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """Kafka's code with a message, or `told`, the answer (under the name that it has between brokers)."""
+    """Kafka's code with a message, or the answer in `told` (the field's name on the wire)."""
 
     code: int = 0
     message: str = ""
@@ -29,7 +29,7 @@ class Question(msgspec.Struct, Generic[Answered], frozen=True, kw_only=True):
     key: ShareKey
 
     @abstractmethod
-    async def put_to(self, states: Persister) -> Answered: ...
+    async def perform_on(self, states: Persister) -> Answered: ...
 
     def read_answer(self, data: msgspec.Raw) -> Answered:
         answer: Answered = msgspec.msgpack.decode(data, type=self.answer_type)
@@ -42,7 +42,7 @@ class Initialize(Question[None], frozen=True, kw_only=True):
     state_epoch: int
     start: int
 
-    async def put_to(self, states: Persister) -> None:
+    async def perform_on(self, states: Persister) -> None:
         await states.initialize(self.key, state_epoch=self.state_epoch, start=self.start)
 
 
@@ -51,7 +51,7 @@ class Read(Question[ShareState], frozen=True, kw_only=True):
 
     leader_epoch: int
 
-    async def put_to(self, states: Persister) -> ShareState:
+    async def perform_on(self, states: Persister) -> ShareState:
         return await states.read(self.key, leader_epoch=self.leader_epoch)
 
 
@@ -63,7 +63,7 @@ class Write(Question[None], frozen=True, kw_only=True):
     start: int
     batches: tuple[StateBatch, ...]
 
-    async def put_to(self, states: Persister) -> None:
+    async def perform_on(self, states: Persister) -> None:
         await states.write(
             self.key,
             state_epoch=self.state_epoch,
@@ -76,14 +76,14 @@ class Write(Question[None], frozen=True, kw_only=True):
 class Delete(Question[None], frozen=True, kw_only=True):
     method, answer_type = "DeleteShareState", None
 
-    async def put_to(self, states: Persister) -> None:
+    async def perform_on(self, states: Persister) -> None:
         await states.delete(self.key)
 
 
 class Summarize(Question[Summary], frozen=True, kw_only=True):
     method, answer_type = "SummarizeShareState", Summary
 
-    async def put_to(self, states: Persister) -> Summary:
+    async def perform_on(self, states: Persister) -> Summary:
         return await states.summary(self.key)
 
 

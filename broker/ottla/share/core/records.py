@@ -1,6 +1,6 @@
 """States as records of `__share_group_state`: Kafka's ShareSnapshot and ShareUpdate, in the versions of 4.1. Pure.
 
-The version of a key says which of the two it is. An update lacks the state epoch: it has its snapshot's.
+The version of the key tells the two apart. An update has no state epoch of its own: its snapshot's applies.
 """
 
 import uuid
@@ -18,7 +18,7 @@ NO_ID = bytes(16)
 
 
 class Entry(NamedTuple):
-    """One record with its meaning: None deletes the state."""
+    """One decoded record; None deletes the state."""
 
     key: ShareKey
     value: Kept | Update | None
@@ -110,7 +110,7 @@ def _lines(batches: tuple[StateBatch, ...]) -> list[dict[str, int]]:
 
 
 def read(key: memoryview, value: memoryview | None) -> Entry:
-    """UnknownType for records of a later Kafka; others of coordination.records.UNREADABLE."""
+    """Raises UnknownType for records of a later Kafka, otherwise an error of coordination.core.records.UNREADABLE."""
     (kind,) = VERSION.unpack_from(key)
     if kind not in _read_key:
         raise UnknownType(f"a record of type {kind} in the state of share groups")

@@ -1,7 +1,7 @@
-"""Share sessions: what a member fetches from this broker, so that its requests carry changes only. Pure.
+"""Share sessions: the partitions that a member fetches from this broker, so that requests carry only changes. Pure.
 
-A session belongs to one member of one group and lives as long as the connection that opened it, unless the member
-closes it or opens another. What the member holds is released when its session ends.
+A session belongs to one member of one group. It ends with the connection that opened it, or when the member closes it
+or opens another one. Then the member's acquired records are released.
 """
 
 from collections.abc import Iterable
@@ -9,34 +9,34 @@ from dataclasses import dataclass, field
 
 from ottla.errors import Code, KafkaError
 
-__all__ = ["FINAL_EPOCH", "INITIAL_EPOCH", "ShareSession", "ShareSessions", "Wanted"]
+__all__ = ["FINAL_EPOCH", "INITIAL_EPOCH", "ShareSession", "ShareSessions", "TopicIdPartition"]
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 
-Wanted = tuple[bytes, int]
+TopicIdPartition = tuple[bytes, int]
 """(raw topic id, partition)"""
 
 
 @dataclass(slots=True, eq=False)
 class ShareSession:
-    """`wanted` is in the order of turns: who was served last comes last."""
+    """`wanted` is in round-robin order: the partition served last is at the end."""
 
     group_id: str
     member_id: str
-    wanted: dict[Wanted, None] = field(default_factory=dict)
+    wanted: dict[TopicIdPartition, None] = field(default_factory=dict)
     epoch: int = 1
-    """What the next request must carry."""
+    """The epoch that the next request must carry."""
 
-    def change(self, added: Iterable[Wanted], forgotten: Iterable[Wanted]) -> None:
+    def change(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         for key in added:
             self.wanted.setdefault(key)
         for key in forgotten:
             self.wanted.pop(key, None)
 
-    def served(self, key: Wanted) -> None:
-        """To the end of the line, so that all partitions get their turn."""
+    def served(self, key: TopicIdPartition) -> None:
+        """Move the partition to the end, so that all partitions get their turn."""
         if key in self.wanted:
             del self.wanted[key]
             self.wanted[key] = None
@@ -50,11 +50,13 @@ class ShareSessions:
         return len(self._sessions)
 
     def has(self, session: ShareSession) -> bool:
-        """False when it was closed, or another one took its place."""
+        """False when it was closed or replaced."""
         return self._sessions.get((session.group_id, session.member_id)) is session
 
-    def open(self, group_id: str, member_id: str, wanted: Iterable[Wanted], *, sessions_max: int) -> ShareSession:
-        """In place of the member's last one, if there is any; what it holds it keeps, and may still acknowledge.
+    def open(
+        self, group_id: str, member_id: str, wanted: Iterable[TopicIdPartition], *, sessions_max: int
+    ) -> ShareSession:
+        """Replaces the member's previous session; its acquired records stay acquired and can be acknowledged.
 
         KafkaError: SHARE_SESSION_LIMIT_REACHED.
         """
@@ -67,7 +69,7 @@ class ShareSessions:
         return session
 
     def proceed(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
-        """The session that a request continues, or is the last of. KafkaError when it does not know of it."""
+        """The session that a request continues or closes. KafkaError if session and epoch do not match."""
         session = self._sessions.get((group_id, member_id))
         if session is None:
             raise KafkaError(Code.share_session_not_found)
@@ -81,7 +83,7 @@ class ShareSessions:
         return any(group == group_id for group, _ in self._sessions)
 
     def end(self, session: ShareSession) -> bool:
-        """False when it has ended already."""
+        """False if it has ended already."""
         if not self.has(session):
             return False
         del self._sessions[session.group_id, session.member_id]

@@ -1,9 +1,9 @@
-"""A share-partition's state as the log has it: a snapshot, and the updates that came after. Pure.
+"""A share-partition's state as the log has it: a snapshot and later updates. Pure.
 
-Batches are sorted, never overlap, and join where neighbours are alike. Where old and new overlap, what was delivered
-more often wins, and of equals the more final one, as in Kafka: an update that comes twice, late or out of order, as it
-may when its answer was lost, changes nothing, and what was acknowledged never becomes available again. For the same
-reason the start only moves on. Both begin again with a higher state epoch.
+Batches are sorted and do not overlap; equal neighbours are joined. Where old and new overlap, the higher delivery count
+wins, and of equal counts the more final state, as in Kafka. So a duplicate, late or reordered update, as after a lost
+answer, changes nothing, and acknowledged records never become available again. For the same reason the start never
+decreases. A higher state epoch resets both.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,14 +15,14 @@ import msgspec
 from ottla.errors import Code, KafkaError
 from ottla.share.core.messages import UNINITIALIZED, ShareState, StateBatch, Summary
 
-__all__ = ["Kept", "Update", "begun", "merged"]
+__all__ = ["Kept", "Update", "initialized", "merged"]
 
-NO_LEADER_YET = 0  # as Kafka's: no leader has read the state
+NO_LEADER_YET = 0  # as in Kafka: no leader has read the state
 first_of, last_of = attrgetter("first"), attrgetter("last")
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):
-    """What a leader wants changed; `start` of -1 leaves it as it was."""
+    """A leader's change; a `start` of -1 means unchanged."""
 
     leader_epoch: int
     start: int = UNINITIALIZED
@@ -30,7 +30,7 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """`snapshot_epoch` numbers the snapshots, `updates` counts what came since; times are the snapshots'."""
+    """`snapshot_epoch` numbers the snapshots; `updates` counts the updates since; times are those of snapshots."""
 
     snapshot_epoch: int
     state_epoch: int
@@ -60,13 +60,13 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def require_epoch(self, state_epoch: int) -> None:
-        """A higher one is as wrong as a lower one: the group went and came again, and its epochs began again."""
+        """A higher epoch is as wrong as a lower one: the group was deleted and created again, with new epochs."""
         if state_epoch != self.state_epoch:
             raise KafkaError(
                 Code.fenced_state_epoch, f"the state of epoch {state_epoch} was replaced by {self.state_epoch}"
             )
 
-    # what comes next
+    # changes
 
     def updated(self, update: Update) -> "Kept":
         start = max(self.start, update.start)
@@ -82,10 +82,10 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, snapshot_epoch=self.snapshot_epoch + 1, written_ms=now_ms, updates=0)
 
 
-def begun(before: Kept | None, *, state_epoch: int, start: int, now_ms: int) -> Kept | None:
-    """The snapshot to write; None when it has begun already, for whoever asks twice. KafkaError: FENCED_STATE_EPOCH.
+def initialized(before: Kept | None, *, state_epoch: int, start: int, now_ms: int) -> Kept | None:
+    """The snapshot to write; None for a repeated request. KafkaError: FENCED_STATE_EPOCH.
 
-    Leaders stay fenced over it.
+    The leader epoch is kept, so fenced leaders stay fenced.
     """
     if before is None:
         return Kept(snapshot_epoch=0, state_epoch=state_epoch, start=start, created_ms=now_ms, written_ms=now_ms)
@@ -107,7 +107,7 @@ def begun(before: Kept | None, *, state_epoch: int, start: int, now_ms: int) -> 
 
 
 def merged(batches: Sequence[StateBatch], new: Iterable[StateBatch], *, start: int) -> tuple[StateBatch, ...]:
-    """`batches` are sorted and do not overlap; `new` come as they like. Nothing before `start` is left."""
+    """`batches` are sorted and do not overlap; `new` are in any order. Everything before `start` is dropped."""
     found = list(batches)
     for one in new:
         _put(found, one)
@@ -125,7 +125,7 @@ def _put(found: list[StateBatch], one: StateBatch) -> None:
 
 
 def _overlaid(old: Iterable[StateBatch], one: StateBatch) -> Iterator[StateBatch]:
-    """`old`, all of which overlap `one`, with `one` in the gaps and wherever it wins."""
+    """`old`, all of which overlap `one`, merged with `one`: it fills gaps and replaces less final states."""
     position = one.first
     for each in old:
         first, last = max(each.first, one.first), min(each.last, one.last)

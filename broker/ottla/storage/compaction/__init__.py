@@ -1,1 +1,1 @@
-"""Compaction: `cleaner` chooses and swaps on the broker, `rewriting` runs in the worker process."""
+"""Compaction: `cleaner` chooses a log and swaps segments on the broker, `rewriting` runs in the worker process."""

@@ -1,7 +1,7 @@
-"""Compaction of the logs of a broker, one at a time: choose the dirtiest, rewrite it in the worker, swap the result in.
+"""Compacts the logs of a broker, one at a time: chooses the dirtiest, rewrites it in the worker, swaps the result in.
 
-A log that cannot be cleaned is left alone until the next start, with one line that says why; a disk error is the log
-dir's failure.
+A log that cannot be cleaned is excluded until the next start, with one log line that says why; a disk error takes the
+log dir offline.
 """
 
 import logging
@@ -29,11 +29,11 @@ __all__ = ["Cleaner"]
 
 logger = logging.getLogger("ottla.storage")
 
-WORKERS_PER_LOG_MAX = 3  # that may die over a log before it is left alone
+WORKERS_PER_LOG_MAX = 3  # worker deaths during a log's cleaning before the log is excluded
 
 
 class Cleaner:
-    """`stable_offset` says below which offset a partition is replicated and its transactions are decided."""
+    """`stable_offset` returns the offset below which a partition is replicated and its transactions have ended."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Cleaner:
         keys_max: int = KEYS_MAX,
     ) -> None:
         self.uncleanable: set[TopicPartition] = set()
-        self._deaths: dict[TopicPartition, int] = {}  # of workers, one after the other, while they cleaned it
+        self._deaths: dict[TopicPartition, int] = {}  # consecutive worker deaths while the log was cleaned
         self._directories = directories
         self._worker = worker
         self._system = system
@@ -53,7 +53,7 @@ class Cleaner:
         self._keys_max = keys_max
 
     async def clean_once(self) -> bool:
-        """Clean the log that needs it most; False when none does, or none can be cleaned now."""
+        """Clean the dirtiest log; False when no log is due, or none can be cleaned now."""
         now_ms = self._system.clock.wall_ms()
         self.uncleanable &= self._directories.logs.keys()
         self._deaths = {key: deaths for key, deaths in self._deaths.items() if key in self._directories.logs}
@@ -74,7 +74,7 @@ class Cleaner:
         return await self._clean_contained(key, log, plan, now_ms)
 
     async def _clean_contained(self, key: TopicPartition, log: Log, plan: Due, now_ms: int) -> bool:
-        """False when the worker died: not by the log's fault, perhaps, so it is tried again, but not at once."""
+        """False when the worker died, perhaps not because of the log: it is retried later."""
         try:
             reached = await self._clean(log, plan, now_ms)
             if reached is not None:
@@ -88,7 +88,7 @@ class Cleaner:
             self._leave_alone(key, log, died)
         except Exception as error:
             if self._directories.logs.get(key) is not log or _is_of_a_gone_segment(error, log):
-                return True  # deleted, offline or shortened meanwhile: what is left is cleaned another time
+                return True  # deleted, offline or shortened meanwhile: the rest is cleaned another time
             if isinstance(error, OSError):
                 self._directories.fail(self._directories.directory_of(log), error)
                 return True
@@ -100,7 +100,7 @@ class Cleaner:
         logger.error("%s is not compacted until the next start: %s", log.topic_partition, error)
 
     async def _clean(self, log: Log, plan: Due, now_ms: int) -> int | None:
-        """The offset up to which the log is clean now; None when it changed under the cleaning."""
+        """The offset up to which the log is clean now; None when it changed during the cleaning."""
         await self._settle_epochs(log)
         segments = {one.base_offset: one for one in log.segments if one.base_offset < plan.upto}
         cleaning = await self._system.threads.run(_cleaning, log, plan, now_ms, self._keys_max)
@@ -118,19 +118,19 @@ class Cleaner:
         return reached
 
     async def _settle_epochs(self, log: Log) -> None:
-        """Make durable where leader epochs begin: the records that show it are removed by the cleaning.
+        """Make the starts of leader epochs durable, because cleaning may remove the batches that show them.
 
-        After a crash, epochs are read from the batches beyond the recovery point. An epoch of which no batch is left
-        would be forgotten, and a follower with a record that was never committed would not be asked to cut it off.
+        After a crash, epochs are read from the batches beyond the recovery point. An epoch without batches would be
+        lost, and a follower with an uncommitted record of it would not be asked to truncate that record.
         """
         await finished(self._system.threads.run(log.flush_sealed))
         await self._directories.write_recovery_points(log)
 
     async def _replace(self, log: Log, old: Sequence[Segment], cleaning: Cleaning) -> bool:
-        """Swap the rewritten segment in. Renames and the sync of the folder wait for the disk: they are for a thread.
+        """Swap the rewritten segment in. Renames and the sync of the folder block, so they run in a thread.
 
-        Nobody else takes segments out of the log while `changing` is held, so what was unchanged before the thread is
-        so after it; appends and rolls concern the active segment, which is none of these.
+        Nothing else removes segments while `changing` is held, so segments that were unchanged before the thread still
+        are after it; appends and rolls concern the active segment, which is none of these.
         """
         async with log.changing:
             if not self._is_unchanged(log, old, cleaning):
@@ -141,7 +141,7 @@ class Cleaner:
         return True
 
     def _is_unchanged(self, log: Log, old: Sequence[Segment], cleaning: Cleaning) -> bool:
-        """False when retention, deletion or truncation was faster; the next start removes what was rewritten."""
+        """False when retention, deletion or truncation came first; the next start removes the rewritten files."""
         sizes = dict(cleaning.segments)
         return (
             self._directories.logs.get(self._directories.key_of(log)) is log
@@ -201,6 +201,6 @@ def _is_of_a_gone_segment(error: Exception, log: Log) -> bool:
 
 
 def _drop(log: Log, base_offset: int) -> None:
-    """The files of a rewriting that changed nothing."""
+    """Remove the files of a rewrite that changed nothing."""
     for kind in FILE_KINDS:
         log.disk.remove(f"{log.folder}/{names.name(base_offset, kind)}{names.CLEANED}")

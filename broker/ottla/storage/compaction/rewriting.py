@@ -1,8 +1,8 @@
-"""Rewriting the segments of a compacted log: the part that runs in the worker process.
+"""Rewrites the segments of a compacted log, in the worker process.
 
 A cleaning is `index` (the last offset of every key in the dirty part), then `rewrite` once for each group of segments,
-which makes `<base>.log.cleaned` and its indexes for the broker to swap in, then `forget`. Between those calls the
-worker process keeps the offset map, for it can be large; if the process was replaced meanwhile, `rewrite` says so.
+which writes `<base>.log.cleaned` and its indexes for the broker to swap in, then `forget`. Between these calls the
+worker process keeps the offset map, which can be large; if the process was replaced meanwhile, `rewrite` raises.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ RELATIVE_OFFSET_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaning:
-    """One cleaning of one log: everything below `upto` may be rewritten, keys are counted from `first_dirty` on."""
+    """One cleaning of one log: segments below `upto` may be rewritten; the offset map starts at `first_dirty`."""
 
     folder: str
     segments: Sequence[tuple[int, int]]  # base offset and bytes, of all segments below `upto`
@@ -62,20 +62,20 @@ _indexed: tuple[tuple[str, int, int, int], OffsetMap] | None = None
 
 
 def index(disk: Disk, cleaning: Cleaning) -> int:
-    """Build the offset map as far as it reaches; the first offset that it does not cover."""
+    """Build the offset map until it is full. Returns the first offset that it does not cover."""
     global _indexed
     _indexed = None  # before the next one grows
     found = OffsetMap(start=cleaning.first_dirty, keys_max=cleaning.keys_max)
     transactions = CleanedTransactions(one for one in cleaning.aborted if one.last_offset >= cleaning.first_dirty)
     dirty = [one for one, end in _with_ends(cleaning.segments, cleaning.upto) if end > cleaning.first_dirty]
     if all(_index_segment(disk, cleaning, one, found, transactions) for one in dirty):
-        found.reach(cleaning.upto - 1)  # also where offsets are missing at the end
+        found.reach(cleaning.upto - 1)  # the last offsets may be missing
     _indexed = cleaning.identity, found
     return found.latest + 1
 
 
 def _with_ends(segments: Sequence[tuple[int, int]], upto: int) -> list[tuple[tuple[int, int], int]]:
-    """Each segment with the offset at which the next one begins."""
+    """Each segment with the base offset of the next one."""
     ends = [*(base for base, _ in segments), upto]
     return list(zip(segments, ends[1:], strict=True))
 
@@ -94,7 +94,7 @@ def _index_segment(
 
 
 def _batches(disk: Disk, folder: str, base_offset: int, size: int) -> Iterator[Batch]:
-    """All batches of a segment. What is not a whole batch is an error here: a scan that ended early would lose data."""
+    """All batches of a segment. An incomplete batch is an error: a scan that ended early would lose data."""
     path = f"{folder}/{names.name(base_offset, names.LOG)}"
     file = disk.open(path)
     try:
@@ -111,7 +111,8 @@ def _batches(disk: Disk, folder: str, base_offset: int, size: int) -> Iterator[B
 def rewrite(
     disk: Disk, cleaning: Cleaning, bases: Sequence[int], transactions: CleanedTransactions | None
 ) -> Rewritten:
-    """Write what stays of the segments `bases` into one. `transactions` come from the group before, or None."""
+    """Write the remaining records of segments `bases` into one. `transactions` is that of the previous group, or
+    None."""
     if _indexed is None or _indexed[0] != cleaning.identity:
         raise WorkerDied(f"the worker process was replaced while it cleaned {cleaning.folder}")
     transactions = transactions or CleanedTransactions(cleaning.aborted)
@@ -156,15 +157,15 @@ def _append(cleaned: Segment, batch: Batch, *, interval: int) -> None:
 
 
 def forget() -> None:
-    """Give the map's memory back."""
+    """Free the offset map."""
     global _indexed
     _indexed = None
 
 
 def group(segments: Sequence[tuple[int, int]], *, segment_bytes: int, upto: int) -> list[list[int]]:
-    """Neighbours that fit into one segment together, by their base offsets: cleaned segments would else only shrink.
+    """Groups of adjacent segments that fit into one, by base offset: otherwise cleaned segments would stay small.
 
-    Also bounded by what a relative offset in an index can say; the indexes of the parts bound those of the whole.
+    Also bounded by the range of relative offsets in an index; the indexes of the parts bound those of the whole.
     """
     groups: list[list[int]] = []
     total = 0

@@ -1,8 +1,9 @@
-"""What compaction leaves of one batch. Pure.
+"""What compaction keeps of one batch. Pure.
 
-A record stays if no later record of its key exists. A tombstone also goes when its batch's delete horizon has passed;
-the first cleaning that meets one writes that horizon into the batch (KIP-534), and likewise for a transaction's marker
-once its transaction has no records left. Offsets never change: a rewritten batch keeps its offset range and sequences.
+A record is kept if no later record of its key exists. A tombstone is dropped when its batch's delete horizon has
+passed; the first cleaning that sees one writes that horizon into the batch (KIP-534). The same applies to a
+transaction's marker once its transaction has no records left. Offsets never change: a rewritten batch keeps its offset
+range and sequences.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ TIMESTAMP_DELTA, VALUE_LENGTH = 2, 7  # in a span
 
 @dataclass(frozen=True, slots=True)
 class LastWritten:
-    """What must outlive compaction of an active producer: its last batch, or the marker with its epoch."""
+    """The data of an active producer that compaction must keep: its last batch, or the marker with its epoch."""
 
     last_data_offset: int | None
     epoch: int
@@ -32,7 +33,7 @@ class LastWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFilter:
-    """`upto` is the first offset that this cleaning may not touch; the batch before it stays, for the last offset."""
+    """`upto` is the first offset outside this cleaning; the batch before it is kept for its last offset."""
 
     map: OffsetMap
     now_ms: int
@@ -41,7 +42,7 @@ class BatchFilter:
     producers: Mapping[int, LastWritten]
 
     def apply(self, batch: Batch, transactions: CleanedTransactions) -> Buffer | None:
-        """The batch as it shall be; None when it goes."""
+        """The batch to write; None when it is dropped."""
         discardable = transactions.is_discardable(batch)
         horizon_ms = batch.base_timestamp if batch.attributes & DELETE_HORIZON_BIT else None
         horizon_passed = horizon_ms is not None and horizon_ms <= self.now_ms
@@ -96,7 +97,7 @@ class BatchFilter:
         return stay
 
     def _rewritten(self, batch: Batch, records: bytes, stay: list[Span], *, wants_horizon: bool) -> bytes:
-        if not crc_matches(batch):  # a new CRC must not vouch for corrupt bytes
+        if not crc_matches(batch):  # a new CRC would hide the corruption
             raise KafkaError(Code.corrupt_message, f"the batch at offset {batch.base_offset} has a wrong CRC")
         if wants_horizon:
             horizon_ms = self.now_ms + self.delete_retention_ms
@@ -121,7 +122,7 @@ def _max_timestamp(batch: Batch, stay: list[Span]) -> int:
 
 
 def _retimed(records: bytes, span: Span, shift_ms: int) -> bytes:
-    """A record whose timestamp is relative to another base."""
+    """The record with its timestamp relative to another base."""
     _, attributes = varints.take(records, span[0])
     _, behind_timestamp = varints.take(records, attributes + 1)
     body = bytearray(records[attributes : attributes + 1])

@@ -1,7 +1,7 @@
-"""What compaction must know of transactions: whose records never counted, and when a marker is no longer needed. Pure.
+"""Transactions in compaction: which records were aborted, and which markers are no longer needed. Pure.
 
-A marker may go once no record of its transaction is left before it; an aborted transaction stays in the index of the
-cleaned segment for as long as its marker stays for that reason.
+A marker may be dropped once no record of its transaction is left before it; an aborted transaction stays in the index
+of the cleaned segment as long as its marker does.
 """
 
 from collections.abc import Iterable
@@ -16,13 +16,13 @@ ABORT, COMMIT = 0, 1
 
 
 class CleanedTransactions:
-    """Fed with every batch of a log from its start, in order. Small, and travels between the segments' jobs."""
+    """Takes every batch of a log from its start, in order. It is small, and passed from one group's job to the next."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)  # the next one is the last
+        self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)  # the next one is at the end
         self._aborted: dict[int, AbortedTransaction] = {}
-        self._with_records: set[int] = set()  # producers of whose open transaction a record was seen
-        self.retained: list[AbortedTransaction] = []  # whose marker stays, since the last `take_retained`
+        self._with_records: set[int] = set()  # producers with a record in their open transaction
+        self.retained: list[AbortedTransaction] = []  # those whose marker is kept, since the last `take_retained`
 
     def is_discardable(self, batch: Batch) -> bool:
         """An aborted record, or a marker whose transaction has no records left."""

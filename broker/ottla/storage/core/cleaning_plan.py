@@ -1,11 +1,11 @@
-"""Which log to compact next, and how far. Pure.
+"""Which log to compact next, and up to which offset. Pure.
 
     log start       first dirty        upto            active segment
         |  clean part  |  dirty part    |  not yet         |
-                             ^ what the offset map is made of
+                             ^ the offset map covers this
 
-`upto` is the first segment that must stay as it is: the active one, the one that holds the last stable offset, or the
-first with a record younger than min.compaction.lag.ms.
+`upto` is the base of the first segment that must not be cleaned: the active one, the one with the last stable offset,
+or the first with a record younger than min.compaction.lag.ms.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ __all__ = ["Due", "LogFacts", "SegmentFacts", "dirtiest", "due"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFacts:
-    """Timestamps of the whole segment and of its first batch; 0 where the topic's limits do not ask for them."""
+    """Timestamps of the whole segment and of its first batch; 0 if the topic's settings do not need them."""
 
     base_offset: int
     size: int
@@ -28,7 +28,7 @@ class SegmentFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
-    """`segments` without the active one. `checkpoint` is where the last cleaning ended; None before the first."""
+    """`segments` without the active one. `checkpoint` is the end of the last cleaning; None before the first."""
 
     settings: LogSettings
     segments: Sequence[SegmentFacts]
@@ -47,7 +47,7 @@ class Due:
 
 
 def due(facts: LogFacts, now_ms: int) -> Due | None:
-    """How far a log may be cleaned now, if it is dirty enough or its oldest dirty record has waited long enough."""
+    """How far a log may be cleaned now; None unless it is dirty enough or its oldest dirty record is old enough."""
     first_dirty = _first_dirty(facts)
     upto = _upto(facts, first_dirty, now_ms)
     dirty = [one for one in _from(facts, first_dirty) if one.base_offset < upto]
@@ -68,7 +68,7 @@ def dirtiest(candidates: Iterable[Due | None]) -> int | None:
 
 
 def _first_dirty(facts: LogFacts) -> int:
-    """A checkpoint outside the log says nothing: all of it counts as dirty."""
+    """A checkpoint outside the log is ignored: the whole log counts as dirty."""
     if facts.checkpoint is None or not facts.start_offset <= facts.checkpoint <= facts.end_offset:
         return facts.start_offset
     return facts.checkpoint

@@ -15,7 +15,7 @@ def folder_name(topic: str, partition: int) -> str:
 
 
 def parse_folder(name: str) -> TopicPartition | None:
-    """The partition that a folder is for: its number stands behind the last dash. None for any other name."""
+    """The partition of a folder name: its number follows the last dash. None for other names."""
     topic, _, number = name.rpartition("-")
     if not topic or not number.isascii() or not number.isdigit() or str(int(number)) != number:
         return None
@@ -23,6 +23,7 @@ def parse_folder(name: str) -> TopicPartition | None:
 
 
 def marked(topic: str, partition: int, unique: uuid.UUID, suffix: str) -> str:
-    """What a folder is called while it waits for its removal or for a person; cut to what a file system allows."""
+    """The name of a folder that waits for its removal (or, as stray, for an operator); cut to the file system's
+    limit."""
     tail = f"-{partition}.{unique.hex}{suffix}"
     return topic[: NAME_BYTES_MAX - len(tail)] + tail

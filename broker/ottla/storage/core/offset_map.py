@@ -1,4 +1,4 @@
-"""Which offset is the last of each key in the dirty part of a log, in bounded memory. Pure."""
+"""The last offset of each key in the dirty part of a log, in bounded memory. Pure."""
 
 from hashlib import md5
 
@@ -7,12 +7,12 @@ from ottla.wire.records import payload, spans
 
 __all__ = ["KEYS_MAX", "OffsetMap", "fingerprint"]
 
-KEYS_MAX = 500_000  # about 100 MB while a log is being cleaned; what does not fit is left to the next cleaning
+KEYS_MAX = 500_000  # about 100 MB during a cleaning; the rest is left to the next one
 FINGERPRINT_BYTES = 16
 
 
 def fingerprint(key: bytes) -> bytes:
-    """16 bytes that stand for a key, as in Kafka; a shorter key stands for itself and cannot equal one."""
+    """A 16-byte hash of the key, as in Kafka; a shorter key is used itself and cannot equal a hash."""
     return key if len(key) < FINGERPRINT_BYTES else md5(key, usedforsecurity=False).digest()
 
 
@@ -28,11 +28,11 @@ class OffsetMap:
         self.offsets: dict[bytes, int] = {}
 
     def has_room(self, batch: Batch) -> bool:
-        """A first batch always fits, or a log with a batch larger than the map would never be cleaned."""
+        """The first batch always fits: otherwise a log with a batch larger than the map would never be cleaned."""
         return not self.offsets or len(self.offsets) + batch.count <= self.keys_max
 
     def add(self, batch: Batch) -> None:
-        """The batches come in the order of their offsets."""
+        """Batches must be added in offset order."""
         records, offsets = payload(batch), self.offsets
         for _, _, _, delta, key_start, key_length, _, _ in spans(records, batch.count):
             offset = batch.base_offset + delta
@@ -40,7 +40,7 @@ class OffsetMap:
                 offsets[fingerprint(records[key_start : key_start + key_length])] = offset
 
     def reach(self, offset: int) -> None:
-        """Everything up to this offset is in the map."""
+        """The map covers everything up to this offset."""
         self.latest = max(self.latest, offset)
 
     def supersedes(self, key: bytes, offset: int) -> bool:

@@ -1,7 +1,7 @@
-"""What a partition knows of its idempotent and transactional producers. Pure.
+"""The state of a partition's idempotent and transactional producers. Pure.
 
-A batch is first checked (`check`), then written, then taken note of (`update`), so that a failed write leaves no
-trace here. Batches that were checked before, on the leader or before a restart, are only taken note of.
+A batch is checked (`check`), then written, then recorded (`update`), so that a failed write changes nothing here.
+Batches that were checked before, on the leader or before a restart, are only recorded.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ from ottla.wire.records import iterate
 __all__ = ["CompletedTransaction", "EndMarker", "Producer", "Producers", "Written", "end_marker"]
 
 NONE = -1
-EARLIER_MAX = 4  # batches of a producer that are known besides its last one
+EARLIER_MAX = 4  # remembered batches of a producer besides its last one
 EXPIRED_PER_SLICE_MAX = 2000
 
 
@@ -41,7 +41,7 @@ class EndMarker(NamedTuple):
 
 
 class CompletedTransaction(NamedTuple):
-    """For the transaction index: what an end marker decided."""
+    """A transaction that an end marker committed or aborted, for the transaction index."""
 
     producer_id: int
     first_offset: int
@@ -56,7 +56,7 @@ class CompletedTransaction(NamedTuple):
 class Producer:
     """One producer id. `transaction_start` is the first offset of its open transaction, or -1.
 
-    There may be very many of them: most write a single batch, and have no room for more.
+    There may be very many: most write a single batch, so there is only space for one until the second.
     """
 
     __slots__ = (
@@ -85,7 +85,7 @@ class Producer:
         self.coordinator_epoch = coordinator_epoch
         self.last_timestamp = last_timestamp
         self.transaction_start = transaction_start
-        self.frozen = 0  # how many times its partition's producers had been frozen when this object was made
+        self.frozen = 0  # the value of `Producers._frozen` when this object was made
         self.last: Written | None = None
         self.earlier: deque[Written] | None = None
         for one in written:
@@ -93,7 +93,7 @@ class Producer:
 
     @property
     def written(self) -> tuple[Written, ...]:
-        """Its last batches, the oldest first."""
+        """The last batches, oldest first."""
         return (*(self.earlier or ()), self.last) if self.last is not None else ()
 
     @property
@@ -125,31 +125,31 @@ class Producer:
 
 @dataclass(slots=True)
 class _Ended:
-    """A decided transaction that stays unstable until its marker, at `last_offset`, is replicated."""
+    """A completed transaction that stays unstable until its marker, at `last_offset`, is replicated."""
 
     first_offset: int
     last_offset: int
 
 
 class Producers:
-    """All producers of one partition. Invariant: `end_offset` is the log's end as far as batches were noted here."""
+    """All producers of one partition. Invariant: `end_offset` is the end of the last batch recorded here."""
 
     def __init__(self, partition: str) -> None:
         self.partition = partition
         self.by_id: dict[int, Producer] = {}
         self.end_offset = 0
         self.verifications = Verifications(partition)
-        self._open: dict[int, int] = {}  # first offset → producer id, ascending since logs only grow
+        self._open: dict[int, int] = {}  # first offset → producer id, ascending
         self._ended: list[_Ended] = []
-        self._frozen = 0  # how often
+        self._frozen = 0  # number of `freeze` calls
 
     def freeze(self) -> list[Producer]:
-        """All of them as they are now, for a thread to read: one that changes later is copied first."""
+        """The current producers, for a thread to read: a producer that changes later is copied first."""
         self._frozen += 1
         return list(self.by_id.values())
 
     def check(self, batch: Batch, *, offset: int, from_client: bool) -> Written | None:
-        """Refuse a batch that does not continue its producer's; the earlier one if it is a retry of it."""
+        """KafkaError if the batch does not continue its producer's sequence. A retry returns the earlier batch."""
         producer = self.by_id.get(batch.producer_id)
         if producer is None:
             return None
@@ -209,8 +209,8 @@ class Producers:
             )
 
     def refuse_late(self, marker: Marker) -> None:
-        """For markers whose epoch is above that of the records they decide: one that finds records of its own epoch, or
-        a later one, was sent for an earlier transaction."""
+        """For markers whose epoch is above that of their transaction's records. If the open transaction has the
+        marker's epoch or a later one, the marker belongs to an earlier transaction: refuse it."""
         producer = self.by_id.get(marker.producer_id)
         if producer is not None and producer.transaction_start >= 0 and producer.epoch >= marker.epoch:
             raise KafkaError(
@@ -220,7 +220,7 @@ class Producers:
             )
 
     def update(self, batch: Batch, *, base_offset: int, timestamp: int) -> CompletedTransaction | None:
-        """Take note of a batch that now stands in the log at `base_offset`."""
+        """Record a batch that was appended at `base_offset`."""
         last_offset = base_offset + batch.last_offset_delta
         self.end_offset = last_offset + 1
         if batch.producer_id < 0:
@@ -261,34 +261,34 @@ class Producers:
         return CompletedTransaction(producer.id, first, offset, not marker.commit, stable)
 
     def in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether this epoch of the producer has records here that are not decided."""
+        """Whether this epoch of the producer has an open transaction here."""
         producer = self.by_id.get(producer_id)
         return producer is not None and producer.transaction_start >= 0 and producer.epoch == epoch
 
     def require_verified(self, batch: Batch, ticket: Ticket | None) -> None:
-        """Refuse a transactional batch unless its transaction is open here or the coordinator has vouched for it."""
+        """Refuse a transactional batch unless its transaction is open here or the coordinator has verified it."""
         if not self.in_transaction(batch.producer_id, batch.producer_epoch):
             self.verifications.require(batch, ticket, producer_is_known=batch.producer_id in self.by_id)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Below it every transaction is decided, and its marker replicated."""
+        """Below it every transaction has ended, and its marker is replicated."""
         if not self._open and not self._ended:
             return high_watermark
         unstable = [ended.first_offset for ended in self._ended if ended.last_offset >= high_watermark]
         return min(next(iter(self._open), high_watermark), high_watermark, *unstable)
 
     def replicated_to(self, high_watermark: int) -> None:
-        """Markers below it are on all replicas, now and for ever."""
+        """Markers below it are on all replicas."""
         if self._ended:
             self._ended = [ended for ended in self._ended if ended.last_offset >= high_watermark]
 
     def expire(self, now_ms: int, expiry_ms: int) -> None:
-        """Forget producers that were silent for so long, unless a transaction of theirs is open."""
+        """Remove producers that have not written for `expiry_ms`, unless they have an open transaction."""
         for _ in self.expiring(now_ms, expiry_ms):
             pass
 
     def expiring(self, now_ms: int, expiry_ms: int) -> Iterator[None]:
-        """The same in slices: between two of them batches may come, and all producers may be replaced."""
+        """The same in slices: between two slices batches may arrive, and all producers may be replaced."""
         self.verifications.expire(now_ms, expiry_ms)
         examined = list(self.by_id.values())
         for begin in range(0, len(examined), EXPIRED_PER_SLICE_MAX):
@@ -300,11 +300,11 @@ class Producers:
                     del self.by_id[producer.id]
 
     def advance_to(self, end_offset: int) -> None:
-        """The log now ends here, with nothing in between that concerns producers."""
+        """The log now ends here, and nothing since the last batch concerns producers."""
         self.end_offset = end_offset
 
     def reset(self, producers: list[Producer], *, end_offset: int) -> None:
-        """Start from these, as they were at `end_offset`."""
+        """Replace all producers by these, as of `end_offset`."""
         self.by_id = {producer.id: producer for producer in producers}
         started = ((producer.transaction_start, producer.id) for producer in producers)
         self._open = {first: producer_id for first, producer_id in sorted(started) if first >= 0}
@@ -312,14 +312,14 @@ class Producers:
         self.end_offset = end_offset
 
     def take_over(self, other: "Producers") -> None:
-        """Become as `other`, which was brought to the log's end from its batches; verifications stay."""
+        """Take the producers of `other`, which were rebuilt from the log; verifications stay."""
         self.by_id, self._open, self._ended = other.by_id, other._open, other._ended
         self._frozen = other._frozen
         self.end_offset = other.end_offset
 
 
 def end_marker(batch: Batch) -> EndMarker | None:
-    """What a control batch says; None when compaction left it empty or it is of another kind."""
+    """The end marker in a control batch; None if compaction emptied it or it is of another kind."""
     record = next(iter(iterate(batch)), None)
     if record is None or record.key is None or record.value is None or len(record.key) < 4 or len(record.value) < 6:
         return None

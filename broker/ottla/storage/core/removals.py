@@ -1,4 +1,4 @@
-"""What was deleted and waits for its readers: files of segments, folders of logs. Pure."""
+"""Deleted files and folders that wait for their delay before they are removed. Pure."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ __all__ = ["Removals"]
 
 
 class Removals:
-    """Paths with the time from which they may be removed from the disk."""
+    """Paths with the time from which they may be removed."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, str]] = []
@@ -18,7 +18,7 @@ class Removals:
         self._waiting.extend((due_ms, path) for path in paths)
 
     def take_due(self, now_ms: int) -> list[str]:
-        """Those whose time has come; the caller removes them."""
+        """The paths whose delay is over; the caller removes them."""
         due = [path for due_ms, path in self._waiting if due_ms <= now_ms]
         if due:
             self._waiting = [entry for entry in self._waiting if entry[0] > now_ms]

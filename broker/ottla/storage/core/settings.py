@@ -41,7 +41,7 @@ class LogSettings:
     preallocate: bool = False
     producer_expiry_ms: int = DAY_MS
 
-    # What every append asks, worked out once.
+    # Derived values that every append needs.
     append_time: bool = field(init=False)
     batch_bytes_max: int = field(init=False)
 
@@ -51,7 +51,7 @@ class LogSettings:
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> "LogSettings":
-        """From typed values under Kafka's names; a name that is missing keeps its default."""
+        """From typed values under Kafka's names; a missing name keeps its default."""
         chosen: dict[str, Any] = {setting: values[name] for setting, name in KAFKA_NAMES.items() if name in values}
         if "cleanup_policies" in chosen:
             chosen["cleanup_policies"] = _policies(chosen["cleanup_policies"])

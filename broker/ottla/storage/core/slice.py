@@ -1,4 +1,4 @@
-"""What a read of a log gives. Pure."""
+"""The result of reading a log. Pure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ __all__ = ["Slice"]
 
 
 class Slice(NamedTuple):
-    """Whole batches, and the aborted transactions among them: (producer id, first offset), by their first offsets."""
+    """Whole batches, and the aborted transactions among them: (producer id, first offset), sorted by first offset."""
 
     data: Buffer
     aborted: Sequence[tuple[int, int]]

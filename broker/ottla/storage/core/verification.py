@@ -1,9 +1,9 @@
-"""Transactional batches whose transaction is being asked for at the coordinator (KIP-890). Pure.
+"""Transactional batches whose transaction is being verified at the coordinator (KIP-890). Pure.
 
-The first batch of a transaction in a partition may be appended only if the coordinator knows the transaction and the
-partition in it. While it is asked, the transaction may end: then the batch must not get in behind the marker, where
-nothing would ever decide it. So whoever asks holds a ticket, and any batch of that producer voids it, and any marker
-that may end this transaction.
+The first batch of a transaction in a partition may be appended only if the coordinator has the partition in the
+transaction. During the request the transaction may end; then the batch must not be appended after the marker, where no
+marker would ever end it. So each request holds a ticket, which any batch of the producer and any marker that may end
+this transaction invalidates.
 """
 
 from ottla.errors import Code, KafkaError
@@ -13,7 +13,7 @@ __all__ = ["Ticket", "Verifications"]
 
 
 class Ticket:
-    """For all batches of one producer that wait together. `sequence` is the lowest of their first sequences."""
+    """For all waiting batches of one producer. `sequence` is the lowest of their base sequences."""
 
     __slots__ = ("adds_partitions", "begun_ms", "epoch", "producer_id", "sequence")
 
@@ -21,12 +21,12 @@ class Ticket:
         self.producer_id = producer_id
         self.epoch = epoch
         self.sequence = sequence
-        self.adds_partitions = adds_partitions  # the producer bumps its epoch per transaction, so sequences begin at 0
+        self.adds_partitions = adds_partitions  # the producer bumps its epoch per transaction, so sequences start at 0
         self.begun_ms = now_ms
 
 
 class Verifications:
-    """Of one partition; at most one ticket per producer."""
+    """The tickets of one partition, at most one per producer."""
 
     def __init__(self, partition: str) -> None:
         self._partition = partition
@@ -51,7 +51,7 @@ class Verifications:
         return ticket
 
     def require(self, batch: Batch, ticket: Ticket | None, *, producer_is_known: bool) -> None:
-        """Refuse a first batch whose transaction was not verified, or ended meanwhile, or that came out of order."""
+        """Refuse a first batch whose transaction was not verified or has ended meanwhile, or that is out of order."""
         if ticket is None or self._tickets.get(batch.producer_id) is not ticket:
             raise KafkaError(Code.invalid_txn_state, "Record was not part of an ongoing transaction")
         expected = 0 if ticket.adds_partitions and not producer_is_known else ticket.sequence
@@ -63,7 +63,7 @@ class Verifications:
             )
 
     def noted(self, batch: Batch) -> None:
-        """It stands in the log now."""
+        """The batch was appended: its ticket is used up or invalid."""
         ticket = self._tickets.get(batch.producer_id) if self._tickets else None
         if ticket is not None and not (batch.is_control and _is_of_an_earlier_one(batch, ticket)):
             del self._tickets[batch.producer_id]
@@ -75,5 +75,5 @@ class Verifications:
 
 
 def _is_of_an_earlier_one(marker: Batch, ticket: Ticket) -> bool:
-    """Where each transaction has an epoch of its own, its marker bears a higher one: the next transaction's."""
+    """With an epoch per transaction, a marker has a higher epoch than its records: that of the next transaction."""
     return ticket.adds_partitions and marker.producer_epoch <= ticket.epoch

@@ -1,7 +1,7 @@
 """Kafka's offset checkpoints: one small text file per log dir and kind, written whole and atomically.
 
 0                     the format's version
-2                     how many lines follow
+2                     number of the following lines
 orders 0 1500         topic, partition, offset
 orders 1 320
 """
@@ -57,7 +57,7 @@ def _malformed(path: str, number: int, what: str) -> Refusal:
 
 
 def read(disk: Disk, folder: str, name: str) -> Offsets:
-    """The offsets in `folder`; none when the file was never written."""
+    """The offsets in `folder`; empty if the file does not exist."""
     path = f"{folder}/{name}"
     try:
         return decode(disk.read_file(path), path=path)

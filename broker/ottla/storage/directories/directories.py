@@ -1,4 +1,4 @@
-"""All log dirs of a broker: which log lies where, new ones, deleted ones, foreign ones, and a dir that fails.
+"""All log dirs of a broker: opening, creating and deleting logs, setting aside stray ones, failures of a dir.
 
 Runs on the event loop; disk work goes to threads. A failed directory takes its own logs offline and nothing else.
 """
@@ -46,9 +46,9 @@ NOTHING: Mapping[TopicPartition, uuid.UUID] = MappingProxyType({})
 
 
 class LogDirectories:
-    """Invariant: `logs` holds exactly the logs of the directories that are online.
+    """Invariant: `logs` has exactly the logs of the online directories.
 
-    `on_failure` is called with the partitions that went offline with a directory; `on_all_failed` when none is left.
+    `on_failure` is called with the partitions of a failed directory; `on_all_failed` when no directory is online.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class LogDirectories:
         self.directories = list(claimed)
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, uuid.UUID | None] = {}
-        self.high_watermarks: dict[TopicPartition, int] = {}  # as checkpointed before the start
-        self.cleaned: dict[TopicPartition, int] = {}  # up to where a log is compacted
+        self.high_watermarks: dict[TopicPartition, int] = {}  # from the checkpoints at the start
+        self.cleaned: dict[TopicPartition, int] = {}  # end of the clean part of each log
         self.system = system
         self.disk = system.disk
         self.files = files
@@ -75,7 +75,7 @@ class LogDirectories:
 
     @property
     def cluster_id(self) -> str | None:
-        """As the directories say; None when none is formatted."""
+        """The cluster id in the directories; None if none is formatted."""
         return next((one.meta.cluster_id for one in self.directories if one.meta), None)
 
     @property
@@ -83,7 +83,7 @@ class LogDirectories:
         return [one for one in self.directories if one.error is None]
 
     def identify(self, *, cluster_id: str, node_id: int) -> None:
-        """Format the directories that are not yet. Blocking."""
+        """Format the unformatted directories. Blocking."""
         for one in self.online:
             with self.containing(one):
                 one.identify(cluster_id=cluster_id, node_id=node_id)
@@ -91,9 +91,9 @@ class LogDirectories:
     async def open_all(
         self, settings_of: Callable[[str], LogSettings], expected: Mapping[TopicPartition, uuid.UUID] = NOTHING
     ) -> None:
-        """Open every log of every directory. Refused: one partition in two directories.
+        """Open every log of every directory. Refusal if a partition is in two directories.
 
-        `expected` are the topics' ids: which of two logs with one name is the present topic's.
+        `expected` are the topics' ids: they tell which of two logs with the same name is the current topic's.
         """
         for found in await asyncio.gather(*(self._open_directory(one, settings_of) for one in self.online)):
             for opened in found:
@@ -108,7 +108,7 @@ class LogDirectories:
         return found if one.error is None else []
 
     def _admit(self, opened: Opened, expected: uuid.UUID | None) -> None:
-        """Of two logs with one name, one may be of a topic that was deleted while this broker was away."""
+        """Of two logs with the same name, one may be of a topic that was deleted while this broker was down."""
         key, rival = opened.key, self.logs.get(opened.key)
         if rival is not None:
             if opened.topic_id == self.topic_ids.get(key):
@@ -126,7 +126,7 @@ class LogDirectories:
             self.cleaned[key] = opened.cleaned
 
     def _set_aside_rival(self, opened: Opened) -> None:
-        """One that never was among the broker's logs."""
+        """Set aside a log that was not added to `logs`."""
         one, log = opened.directory, opened.log
         with self.containing(one):
             path = f"{one.path}/{marked(*opened.key, self.system.new_uuid(), STRAY)}"
@@ -141,19 +141,19 @@ class LogDirectories:
     def reconcile(
         self, expected: Mapping[TopicPartition, uuid.UUID], replicas: Container[TopicPartition] = ()
     ) -> list[TopicPartition]:
-        """Set aside every log that is not of the topic that is expected there; the ones set aside. Blocking.
+        """Set aside and return every log whose topic id is not the expected one. Blocking.
 
-        `replicas` are those that this broker has.
+        `replicas` are the partitions of which this broker is a replica.
         """
         aside: list[TopicPartition] = []
         for key, log in list(self.logs.items()):
             with self.containing(self.directory_of(log)):
-                # Without its file a folder is taken for the present topic's, as in Kafka: it is made after its file, so
-                # that somebody removed that. An empty log in its place would lose what was acknowledged.
+                # A folder without partition.metadata counts as the current topic's, as in Kafka: the file is written
+                # first, so someone removed it. An empty log instead would lose acknowledged records.
                 has_no_file = self.topic_ids.get(key) is None and key in expected
                 if has_no_file and (log.end_offset == 0 or key in replicas):
                     if log.end_offset:
-                        logger.warning("%s had no %s: it is written anew", log.folder, meta.PARTITION_META)
+                        logger.warning("%s had no %s: it is written again", log.folder, meta.PARTITION_META)
                     meta.write_topic_id(self.disk, log.folder, expected[key])
                     self.topic_ids[key] = expected[key]
                 elif self.topic_ids.get(key) != expected.get(key) or key not in expected:
@@ -161,14 +161,14 @@ class LogDirectories:
                     aside.append(key)
         return aside
 
-    # Logs come and go
+    # Creating and deleting logs
 
     async def create(self, topic: str, partition: int, topic_id: uuid.UUID, settings: LogSettings) -> Log:
-        """A new log in the directory that has fewest. KAFKA_STORAGE_ERROR when its directory fails."""
+        """Create a log in the directory with the fewest. KafkaError: KAFKA_STORAGE_ERROR when the directory fails."""
         key = (topic, partition)
         if key in self.logs:
             return self.logs[key]
-        assert key not in self._creating, f"{key} is being made twice"
+        assert key not in self._creating, f"{key} is being created twice"
         if not self.online:
             raise KafkaError(Code.kafka_storage_error, "every log dir is offline")
         one = min(self.online, key=lambda candidate: candidate.load)
@@ -197,7 +197,7 @@ class LogDirectories:
         return Log.open(folder, settings=settings, system=self.system, files=self.files, clean=True)
 
     def delete(self, log: Log) -> None:
-        """Gone at once for everybody; its files are removed by `purge` after file.delete.delay.ms."""
+        """Rename the folder; `purge` removes it after file.delete.delay.ms."""
         key = self.key_of(log)
         with self.containing(self.directory_of(log)):
             path = self._move_away(key, log, DELETE)
@@ -217,7 +217,7 @@ class LogDirectories:
             known.pop(key, None)
 
     async def purge(self, now_ms: int) -> None:
-        """Remove the folders whose time has come."""
+        """Remove deleted folders whose delay is over."""
         for path in self._removals.take_due(now_ms):
             try:
                 await self.system.threads.run(self.disk.remove_folder, path)
@@ -227,7 +227,7 @@ class LogDirectories:
     # Failure
 
     def fail(self, one: LogDirectory, error: OSError) -> list[TopicPartition]:
-        """Take a directory offline, with its logs; what they are. A full disk is a failure too, as in Kafka."""
+        """Take a directory offline. Returns its partitions. A full disk is a failure too, as in Kafka."""
         if one.error is not None:
             return []
         lost = one.went_offline(error)
@@ -243,7 +243,7 @@ class LogDirectories:
 
     @contextlib.contextmanager
     def containing(self, one: LogDirectory) -> Iterator[None]:
-        """An OSError inside is the directory's failure, and goes no further."""
+        """An OSError in this block takes the directory offline and is not raised."""
         try:
             yield
         except OSError as error:
@@ -269,13 +269,13 @@ class LogDirectories:
                 await self.system.threads.run(one.write_checkpoints, dict(high_watermarks))
 
     async def write_recovery_points(self, log: Log) -> None:
-        """Of the directory that holds this log."""
+        """Write the recovery points of this log's directory."""
         one = self.directory_of(log)
         with self.containing(one):
             await self.system.threads.run(one.write_recovery_points)
 
     async def write_cleaned(self, key: TopicPartition, offset: int) -> None:
-        """Remember up to where a log is compacted."""
+        """Checkpoint the end of a log's clean part."""
         self.cleaned[key] = offset
         one = self.directory_of(self.logs[key])
         own = {key: self.cleaned[key] for key in one.logs if key in self.cleaned}
@@ -283,12 +283,12 @@ class LogDirectories:
             await self.system.threads.run(one.write_cleaned, own)
 
     def clean_epoch(self) -> int:
-        """The broker epoch of the last stop, if all directories were stopped cleanly with it. Before `open_all`."""
+        """The broker epoch of the last clean stop, if all directories have the same one. Call before `open_all`."""
         epochs = {one.clean_epoch() for one in self.directories}
         return epochs.pop() if len(epochs) == 1 else NO_EPOCH
 
     async def close(self, high_watermarks: Mapping[TopicPartition, int], *, broker_epoch: int = NO_EPOCH) -> None:
-        """Close every log cleanly, then mark each directory as cleanly stopped and release it."""
+        """Close every log cleanly, then write each directory's clean-shutdown file and release its lock."""
         closing = [self._close_directory(one, dict(high_watermarks), broker_epoch) for one in self.online]
         await asyncio.gather(*closing)
         for one in self.directories:
@@ -308,7 +308,7 @@ class LogDirectories:
 
     def _describe(self, one: LogDirectory) -> DirectoryFacts:
         sizes = {key: log.size_bytes for key, log in dict(one.logs).items()}
-        total = usable = -1  # unknown, as Kafka says it
+        total = usable = -1  # unknown, as in Kafka
         with contextlib.suppress(OSError):
             if one.error is None:
                 total, usable = self.disk.total_bytes(one.path), self.disk.free_bytes(one.path)

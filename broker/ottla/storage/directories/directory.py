@@ -1,4 +1,4 @@
-"""One log dir: who owns it, the logs in it, and its checkpoints.
+"""One log dir: its owner, its logs, and its checkpoints.
 
 An OSError is the directory's failure, not the node's: `LogDirectories` takes it offline.
 """
@@ -23,7 +23,7 @@ from ottla.system import System
 
 __all__ = ["CLEAN_SHUTDOWN", "NO_EPOCH", "SLICES", "Contents", "LogDirectory", "claim_all", "close_logs"]
 
-SLICES = 8  # of a directory's logs, opened or closed at the same time
+SLICES = 8  # a directory's logs are opened and closed in this many slices in parallel
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 NO_EPOCH = -1
 
@@ -32,7 +32,7 @@ logger = logging.getLogger("ottla.storage")
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a log dir holds, before any log is opened."""
+    """The contents of a log dir, before any log is opened."""
 
     clean: bool
     partitions: Sequence[TopicPartition]
@@ -44,7 +44,7 @@ class Contents:
 
 
 class LogDirectory:
-    """`error` is why it is offline; `meta` is None until it is formatted."""
+    """`error` is set when it is offline; `meta` is None until it is formatted."""
 
     def __init__(
         self,
@@ -62,15 +62,15 @@ class LogDirectory:
         self._system = system
         self._disk = system.disk
         self._lock = lock
-        self._reserved = 0  # logs being created, for balance
-        self._stale: set[TopicPartition] = set()  # no longer here, but perhaps still in a checkpoint
-        self._writing = threading.Lock()  # checkpoints, each by way of one temporary file
+        self._reserved = 0  # logs being created, counted by `load`
+        self._stale: set[TopicPartition] = set()  # removed, but perhaps still in a checkpoint file
+        self._writing = threading.Lock()  # guards the checkpoint files, which share temporary names
 
-    # which logs are here; on the loop
+    # logs; on the loop
 
     @property
     def load(self) -> int:
-        """How many logs it has or is about to have."""
+        """The number of its logs, including those being created."""
         return len(self.logs) + self._reserved
 
     @contextlib.contextmanager
@@ -90,7 +90,7 @@ class LogDirectory:
         self._stale.add(key)
 
     def went_offline(self, error: OSError) -> list[TopicPartition]:
-        """Release the files of its logs; the partitions that are lost with it."""
+        """Close the files of its logs. Returns its partitions."""
         self.error = error
         lost = list(self.logs)
         for log in self.logs.values():
@@ -104,17 +104,17 @@ class LogDirectory:
             self._lock.close()
             self._lock = None
 
-    # what is on its disk; blocking
+    # disk; blocking
 
     def identify(self, *, cluster_id: str, node_id: int) -> None:
-        """Format a directory that is not."""
+        """Format the directory if it is not."""
         if self.meta is None:
             own = DirectoryMeta(cluster_id=cluster_id, node_id=node_id, directory_id=self._system.new_uuid())
             meta.write_meta(self._disk, self.path, own)
             self.meta = own
 
     def clean_epoch(self) -> int:
-        """With which epoch the broker that stopped cleanly was registered (KIP-966); NO_EPOCH after any other end."""
+        """The broker epoch of the last clean stop (KIP-966); NO_EPOCH after any other."""
         try:
             epoch = json.loads(self._disk.read_file(f"{self.path}/{CLEAN_SHUTDOWN}"))["brokerEpoch"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -122,7 +122,7 @@ class LogDirectory:
         return epoch if isinstance(epoch, int) else NO_EPOCH
 
     def survey(self) -> Contents:
-        """Also removes the mark of a clean stop: a crash from here on is a crash."""
+        """List the contents. Removes the clean-shutdown file, so that a later crash is seen as one."""
         disk, path = self._disk, self.path
         partitions: list[TopicPartition] = []
         deleted: list[str] = []
@@ -187,7 +187,8 @@ class LogDirectory:
             checkpoint.write(self._disk, self.path, checkpoint.HIGH_WATERMARK, marks)
 
     def write_recovery_points(self) -> None:
-        """Of all logs: the file holds them together. Read under the lock, so that a later writer never knows less."""
+        """Write the recovery points of all logs. They are read under the lock, so a later writer never has older
+        ones."""
         with self._writing:
             points = {key: log.flushed_offset for key, log in list(self.logs.items())}
             checkpoint.write(self._disk, self.path, checkpoint.RECOVERY_POINT, points)
@@ -197,7 +198,7 @@ class LogDirectory:
             checkpoint.write(self._disk, self.path, checkpoint.CLEANER, offsets)
 
     def forget_offsets(self, key: TopicPartition) -> None:
-        """Take out of the checkpoints what an earlier topic of this name left there: it is not the new one's."""
+        """Remove the checkpoint entries of an earlier topic with this name."""
         if key not in self._stale:
             return
         kinds = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START, checkpoint.HIGH_WATERMARK, checkpoint.CLEANER)
@@ -209,16 +210,16 @@ class LogDirectory:
         self._stale.discard(key)
 
     def mark_clean(self, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int) -> None:
-        """After all logs are closed: the mark of a clean stop comes last and vouches for everything before."""
+        """Write the clean-shutdown file, last, after all logs are closed."""
         self.write_checkpoints(high_watermarks)
         mark = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))  # Kafka's own content
         self._disk.replace_file(f"{self.path}/{CLEAN_SHUTDOWN}", mark.encode())
 
 
 def claim_all(system: System, paths: Sequence[str], *, cluster_id: str | None, node_id: int) -> list[LogDirectory]:
-    """Lock the log dirs and see that they are ours. A Refusal lets go of all; a broken disk gives an offline one.
+    """Lock the log dirs and check that they are ours. A Refusal releases all; a failed disk gives an offline dir.
 
-    `cluster_id` None: all must be of the one cluster that the first formatted directory names.
+    `cluster_id` None: all must have the cluster id of the first formatted directory.
     """
     claimed: list[LogDirectory] = []
     try:
@@ -259,7 +260,7 @@ def _why(error: OSError) -> str:
 
 
 def _refuse_data_of_nobody(system: System, path: str) -> None:
-    """Formatted again, a directory that lost its `meta.properties` would be of another cluster than its data."""
+    """Refuse a directory with data and without meta.properties: formatting it could assign it to another cluster."""
     names = system.disk.names(path)
     disk = system.disk
     partitions = sum(parse_folder(name) is not None and disk.is_folder(f"{path}/{name}") for name in names)
@@ -272,7 +273,7 @@ def _refuse_data_of_nobody(system: System, path: str) -> None:
 
 
 def _checkpoint(disk: Disk, path: str, name: str) -> checkpoint.Offsets:
-    """Without a sound checkpoint the logs themselves are read, as in Kafka."""
+    """A damaged checkpoint counts as empty: the logs are read instead, as in Kafka."""
     try:
         return checkpoint.read(disk, path, name)
     except Refusal as malformed:

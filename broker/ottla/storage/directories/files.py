@@ -1,9 +1,9 @@
 """A bounded number of open files, opened when first used.
 
-A Handle stands for one file by its path; its `opened` is None until somebody needs it and again after eviction. An
-evicted file is not closed there and then: it is only let go, and the last one who still holds its OpenFile closes it
-by dropping it. So the loop and the threads use files without a lock and never meet a closed or reused descriptor;
-hold the OpenFile in a local variable for as long as its `file` is used.
+A Handle is one file by its path; its `opened` is None until the file is needed, and again after eviction. Eviction only
+drops a reference; the file is closed with the last reference to its OpenFile. So the loop and the threads use files
+without a lock and never see a closed or reused descriptor. Keep the OpenFile in a local variable while its `file` is
+used.
 """
 
 from threading import Lock
@@ -15,7 +15,7 @@ __all__ = ["FileCache", "Handle", "OpenFile"]
 
 
 class OpenFile:
-    """Closes its file when the last reference goes."""
+    """Closes its file with the last reference."""
 
     __slots__ = ("file",)
 
@@ -27,7 +27,7 @@ class OpenFile:
 
 
 class Handle:
-    """One file that may be open or not. `recent` is set by every use and spares it from the next eviction."""
+    """One file, open or not. `recent` is set by every use and protects it from the next eviction."""
 
     __slots__ = ("opened", "path", "recent")
 
@@ -37,25 +37,25 @@ class Handle:
         self.recent = False
 
     def moved_to(self, path: str) -> None:
-        """The file has another name now; one that is open stays so."""
+        """The file was renamed; an open one stays open."""
         self.path = path
 
 
 class FileCache:
-    """Keeps at most `limit` files open, by second chance: an approximation of LRU that costs a use one attribute."""
+    """Keeps at most `limit` files open, by second chance: an approximation of LRU with one attribute write per use."""
 
     def __init__(self, disk: Disk, limit: int) -> None:
         assert limit > 0
         self.disk = disk
         self._limit = limit
         self._lock = Lock()
-        self._handles: dict[Handle, None] = {}  # those with an open file, longest spared first
+        self._handles: dict[Handle, None] = {}  # handles with an open file, in eviction order
 
     def __len__(self) -> int:
         return len(self._handles)
 
     def open(self, handle: Handle, *, create: bool = False) -> OpenFile:
-        """The handle's open file, for use now. Any thread."""
+        """The handle's open file. Any thread."""
         handle.recent = True
         if opened := handle.opened:
             return opened
@@ -69,7 +69,7 @@ class FileCache:
             return opened
 
     def _open(self, path: str, create: bool) -> OpenFile:
-        """When the process may open no more, half of those that are open are closed."""
+        """When the process has no descriptors left, half of the open files are evicted."""
         try:
             return OpenFile(self.disk.open(path, create=create))
         except OSError as error:
@@ -79,7 +79,7 @@ class FileCache:
         return OpenFile(self.disk.open(path, create=create))
 
     def forget(self, handle: Handle) -> None:
-        """Let the file go: before it is replaced by another under the same path, or when it is no longer wanted."""
+        """Drop the open file: before another file replaces it at this path, or when it is no longer needed."""
         with self._lock:
             self._handles.pop(handle, None)
             handle.opened = None

@@ -1,4 +1,4 @@
-"""Starting up: opening the logs that one log dir holds, in several threads."""
+"""Opens the logs of one log dir at the start, in several threads."""
 
 import asyncio
 import uuid
@@ -16,7 +16,7 @@ __all__ = ["Opened", "open_logs"]
 
 
 class Opened(NamedTuple):
-    """A log as it was found in one of the dirs, with what that dir's checkpoints say of it."""
+    """A log of a dir, with its entries in the dir's checkpoints."""
 
     directory: LogDirectory
     key: TopicPartition
@@ -45,6 +45,6 @@ async def open_logs(
 
 
 def _trusted_watermark(contents: Contents, key: TopicPartition) -> int | None:
-    """After a crash only what was durable is surely what was committed: a power loss brings back what was cut off."""
+    """After a crash only the durable part counts as committed: a power loss may bring back truncated records."""
     mark = contents.high_watermarks.get(key)
     return mark if mark is None or contents.clean else min(mark, contents.recovery_points.get(key, 0))

@@ -1,6 +1,6 @@
-"""Who owns a log dir and a partition's folder: `meta.properties`, `partition.metadata`, and the lock.
+"""The owner of a log dir and of a partition's folder: `meta.properties`, `partition.metadata`, and the lock.
 
-A directory that belongs to somebody else is refused with a sentence and never written to.
+A directory of another owner is refused and never written to.
 """
 
 import errno
@@ -41,7 +41,7 @@ class DirectoryMeta:
 
 
 def read_meta(disk: Disk, folder: str) -> DirectoryMeta | None:
-    """None when the directory was never formatted. Apache Kafka's own metadata and a malformed file are refused."""
+    """None if the directory is not formatted. Refusal for Apache Kafka's own metadata and for a malformed file."""
     refuse_kafka(disk, folder)
     path = f"{folder}/{META}"
     if not disk.exists(path):
@@ -74,19 +74,19 @@ def write_meta(disk: Disk, folder: str, meta: DirectoryMeta) -> None:
 
 
 def _escaped(value: str) -> str:
-    """As java.util.Properties would have to read it back."""
+    """Escaped for java.util.Properties."""
     return re.sub(r"[\\=:#!]|^ ", lambda special: "\\" + special[0], value)
 
 
 def refuse_kafka(disk: Disk, folder: str) -> None:
-    """Apache Kafka's metadata log cannot be read here: its directory is not touched."""
+    """Refuse a directory with Apache Kafka's metadata log, which Ottla cannot read."""
     path = f"{folder}/{KAFKA_METADATA_FOLDER}"
     if disk.exists(path) and any(name.endswith(_SEGMENT_SUFFIX) for name in disk.names(path)):
         raise Refusal(f"data directory {folder} holds Apache Kafka's {KAFKA_METADATA_FOLDER}; use another --data-dir")
 
 
 def refuse_foreign(meta: DirectoryMeta, *, folder: str, cluster_id: str | None, node_id: int) -> None:
-    """`cluster_id` is None when this node takes the cluster from its directories."""
+    """`cluster_id` None: this node takes the cluster id from its directories."""
     if cluster_id is not None and meta.cluster_id != cluster_id:
         raise Refusal(
             f"data directory {folder} belongs to cluster {meta.cluster_id} ({META}), this fleet is {cluster_id}; "
@@ -100,7 +100,7 @@ def refuse_foreign(meta: DirectoryMeta, *, folder: str, cluster_id: str | None, 
 
 
 def lock(disk: Disk, folder: str) -> Lock:
-    """Held until it is closed or the process ends."""
+    """The lock is held until it is closed or the process ends."""
     try:
         return disk.lock(f"{folder}/{LOCK}")
     except BlockingIOError:
@@ -110,10 +110,10 @@ def lock(disk: Disk, folder: str) -> Lock:
 
 
 def read_topic_id(disk: Disk, folder: str) -> uuid.UUID | None:
-    """The topic that a partition's folder belongs to; None when the file is missing.
+    """The topic of a partition's folder; None if the file is missing.
 
-    OSError when it is malformed: it is written whole and atomically, so that the disk has lost something. Nothing may
-    take the place of the log there, and the log dir fails, as in Kafka.
+    OSError if it is malformed: it is written atomically, so the disk has lost data. The log must not be replaced, and
+    the log dir fails, as in Kafka.
     """
     path = f"{folder}/{PARTITION_META}"
     try:

@@ -1,8 +1,8 @@
 """Aborted transactions of a segment, in Kafka's file format (.txnindex).
 
-An entry lies in the index of the segment that holds the transaction's marker, and reaches the file together with it: a
-lost index would look like one without entries, and aborted records would be read. After a crash, the indexes of
-segments that are verified are rebuilt from the records.
+An entry is in the index of the segment with the transaction's marker, and is written to the file together with it: a
+lost index would look like an empty one, and aborted records would be read. After a crash, the indexes of verified
+segments are rebuilt from the records.
 """
 
 from array import array
@@ -23,7 +23,7 @@ FIRST_OFFSET, LAST_OFFSET, STABLE_OFFSET = 1, 2, 3
 
 
 class AbortedTransaction(NamedTuple):
-    """`last_offset` is its marker's; below `last_stable_offset` all was decided when the marker was written."""
+    """`last_offset` is the marker's; `last_stable_offset` is that of the moment when the marker was written."""
 
     producer_id: int
     first_offset: int
@@ -32,7 +32,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class AbortedIndex:
-    """In memory, in the order of the markers. The loop changes it; threads may search at the same time."""
+    """In memory, in marker order. The loop changes it; threads may search at the same time."""
 
     __slots__ = ("_numbers",)
 
@@ -50,7 +50,7 @@ class AbortedIndex:
         self._numbers.extend(one)
 
     def truncate(self, offset: int) -> bool:
-        """Forget transactions whose markers lie at `offset` or beyond; whether there were any."""
+        """Drop transactions whose markers are at `offset` or beyond. Returns whether there were any."""
         keep = self._first_ending_at(offset) * FIELDS
         shortened = keep < len(self._numbers)
         if shortened:
@@ -58,9 +58,9 @@ class AbortedIndex:
         return shortened
 
     def overlapping(self, start: int, end: int) -> tuple[list[tuple[int, int]], bool]:
-        """(producer id, first offset) of those with records in [start, end), and whether later segments have no more.
+        """(producer id, first offset) of those with records in [start, end), and whether later segments have none.
 
-        As in Kafka: once a marker was written when all below `end` was decided, no later one concerns that range.
+        As in Kafka: if a marker's last stable offset is not below `end`, no later marker concerns that range.
         """
         numbers, found = self._numbers, []
         for at in range(self._first_ending_at(start) * FIELDS, len(numbers) // FIELDS * FIELDS, FIELDS):
@@ -80,7 +80,7 @@ def encode(aborted: Iterable[AbortedTransaction]) -> bytes:
 
 
 def read(disk: Disk, path: str) -> list[AbortedTransaction]:
-    """Most segments have none and no file. An entry that is still being written is not one yet."""
+    """Most segments have no aborted transactions and no file. A partial entry at the end is ignored."""
     try:
         data = disk.read_file(path)
     except FileNotFoundError:
@@ -95,6 +95,6 @@ def read_all(disk: Disk, folder: str, bases: Iterable[int]) -> list[AbortedTrans
 
 
 def write(disk: Disk, path: str, aborted: Sequence[AbortedTransaction]) -> None:
-    """No transaction, no file."""
+    """Without a transaction the file is removed."""
     if aborted:
         disk.replace_file(path, encode(aborted))

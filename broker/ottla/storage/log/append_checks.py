@@ -1,4 +1,4 @@
-"""What a batch must fulfil before it is appended, to a leader's log or to a copy."""
+"""Checks of a batch before it is appended to a leader's log or to a copy."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ def check_transaction(producers: Producers, batch: Batch, ticket: Ticket | None)
 
 
 def check_timestamps(batch: Batch, settings: LogSettings, now_ms: int) -> None:
-    """By the header: its two timestamps bound those of a batch whose records are in order of time."""
+    """Checks the header's two timestamps, which bound those of records in time order."""
     if batch.attributes & APPEND_TIME_BIT:
         raise KafkaError(
             Code.invalid_timestamp, "Invalid timestamp type: producer should not set timestamp type to LogAppendTime."
@@ -57,7 +57,7 @@ def check_timestamps(batch: Batch, settings: LogSettings, now_ms: int) -> None:
 def check_replicated(
     topic_partition: str, batches: Sequence[Batch], *, end: int, log_epoch: int, leader_epoch: int
 ) -> None:
-    """What a leader sent must follow the copy's end and last epoch."""
+    """Batches of a leader must follow the copy's end and last epoch."""
     for batch in batches:
         if not crc_matches(batch):
             raise KafkaError(Code.corrupt_message, f"{batch!r} from the leader of {topic_partition} has a wrong CRC")

@@ -1,6 +1,6 @@
-"""How much of a log is on the disk, and what the next flush has to bring there.
+"""How much of a log is on disk, and what the next flush has to write.
 
-A flush runs in a thread while the loop appends, rolls and cuts.
+A flush runs in a thread while the loop appends, rolls and truncates.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from ottla.storage.log.segments import Segments
 
 __all__ = ["Durability"]
 
-PRODUCERS_AT_ONCE_MAX = 1000  # more take longer to write than the loop may wait
+PRODUCERS_AT_ONCE_MAX = 1000  # writing more takes too long for the loop
 BYTES_PER_SNAPSHOT_BYTE = 4
 
 
@@ -31,14 +31,14 @@ class Waiting(NamedTuple):
 class Durability:
     """Invariant: flushed_offset <= promised_offset.
 
-    flushed_offset    everything below it is on the disk: the recovery point that a checkpoint names
-    promised_offset   the furthest recovery point that a checkpoint may have named: also of a log that was cut since
-    snapshot_offset   of the newest producer snapshot
-    cuts              how often the log was cut: a flush that began before a cut claims nothing
+    flushed_offset    everything below it is on disk: the recovery point for the checkpoint
+    promised_offset   the highest recovery point that a checkpoint may have, also of a log that was truncated since
+    snapshot_offset   of the latest producer snapshot
+    cuts              number of truncations: a flush that started before one does not advance flushed_offset
     """
 
     def __init__(self, folder: str, disk: Disk, *, is_new: bool) -> None:
-        """`is_new`: the folder's own name is not durable yet."""
+        """`is_new`: the folder itself is not durable yet."""
         self.flushed_offset = 0
         self.promised_offset = 0
         self.snapshot_offset = 0
@@ -47,24 +47,24 @@ class Durability:
         self._disk = disk
         self._is_new = is_new
         self._folder_changed = False
-        self._unsynced: list[str] = []  # snapshots that the next flush makes durable
+        self._unsynced: list[str] = []  # snapshots that the next flush syncs
         self._waiting: Waiting | None = None
         self._bytes_since_snapshot = 0
-        self._claiming = Lock()  # for a few assignments: a flush claims either before a cut or not at all
+        self._claiming = Lock()  # held for a few assignments: a flush advances either before a truncation or not at all
         self._failure: OSError | None = None
 
-    # what happens to the log
+    # changes of the log
 
     def recovered(self, *, flushed_offset: int, promised_offset: int) -> None:
         self.flushed_offset = flushed_offset
         self.promised_offset = max(flushed_offset, promised_offset)
 
     def folder_changed(self) -> None:
-        """The next flush makes the names in the folder durable."""
+        """The next flush syncs the folder."""
         self._folder_changed = True
 
     def cut_to(self, offset: int) -> None:
-        """After the log's end was moved back."""
+        """The log was truncated."""
         with self._claiming:
             self.cuts += 1
             self.flushed_offset = min(self.flushed_offset, offset)
@@ -74,7 +74,7 @@ class Durability:
         self._folder = folder
 
     def write_snapshot(self, producers: Producers) -> None:
-        """Keep the producers as they are at this offset, unless that was done already."""
+        """Write a snapshot of the producers at this offset, unless it exists."""
         offset = producers.end_offset
         if offset > self.snapshot_offset:
             self._unsynced.append(snapshots.write(self._disk, self._folder, offset, producers.by_id.values()))
@@ -84,9 +84,9 @@ class Durability:
             self._waiting = None
 
     def rolled(self, producers: Producers, *, sealed_bytes: int, start_offset: int) -> None:
-        """The same where a segment begins. Many producers are only frozen here, and the next flush writes them; not
-        before so much log was written that their snapshot is a small part of it, unless none is left in the log.
-        Recovery reads as much more."""
+        """The same at the start of a segment. Many producers are only frozen here, and the next flush writes them; not
+        before so much log was written that their snapshot is a small part of it, unless the log has no other snapshot.
+        Recovery reads that much more."""
         count = len(producers.by_id)
         self._bytes_since_snapshot += sealed_bytes
         if count <= PRODUCERS_AT_ONCE_MAX:
@@ -104,8 +104,8 @@ class Durability:
         self.snapshot_offset = offset
 
     def keep_promise(self, sealed: Segment, epochs: LeaderEpochs) -> None:
-        """A checkpoint calls this segment durable once it is sealed, indexes and all: it was flushed up to its end, or
-        was cut and has grown again since that checkpoint."""
+        """Sync a segment that a checkpoint has as durable once it is sealed, with its indexes: it was flushed up to its
+        end, or was truncated and has grown again since that checkpoint."""
         try:
             sealed.sync(with_indexes=True)
             epochs.save(self._disk)
@@ -119,11 +119,11 @@ class Durability:
         return self.flushed_offset < end or self._folder_changed or bool(self._unsynced) or self._waiting is not None
 
     def flush(self, segments: Segments, epochs: LeaderEpochs, *, end: int, cuts: int) -> int:
-        """Make everything below `end` durable; how far the log is durable then. `cuts` was read before `end` was.
+        """Make everything below `end` durable. Returns the durable offset. `cuts` was read before `end`.
 
-        Data first, then indexes of sealed segments, snapshots and epochs, so that recovery finds all it needs below
-        the point returned. The active segment's indexes can wait: recovery rebuilds the segment of that point anyway.
-        A failed fsync may have dropped pages for good, so the failure is final: every later call raises it again.
+        Data first, then indexes of sealed segments, snapshots and epochs, so that recovery finds all it needs below the
+        returned offset. The active segment's indexes are not written: recovery rebuilds the segment of that offset. A
+        failed fsync may have dropped pages, so the failure is final: every later call raises it again.
         """
         if self._failure is not None:
             raise self._failure
@@ -133,8 +133,8 @@ class Durability:
         except OSError as failure:
             self._failure = failure
             raise
-        # A cut meanwhile: what was synced may have been cut off, and other bytes may stand there already.
-        # Under the lock: a cut between the check and the claim would leave the claim above the log's end.
+        # Truncated meanwhile: synced bytes may have been removed and replaced by others.
+        # Under the lock: a truncation between check and assignment would leave flushed_offset above the log's end.
         with self._claiming:
             if cuts == self.cuts and end > self.flushed_offset:
                 self.flushed_offset = end
@@ -142,7 +142,8 @@ class Durability:
             return self.flushed_offset
 
     def _write_waiting(self, cuts: int) -> None:
-        """It gets its name when it is whole, and not when the log was cut meanwhile: other batches may come there."""
+        """The snapshot gets its name when it is complete, unless the log was truncated meanwhile: it would be wrong
+        then."""
         with self._claiming:
             waiting, self._waiting = self._waiting, None
         if waiting is None:

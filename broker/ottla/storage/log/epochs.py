@@ -1,8 +1,8 @@
-"""Which leader epoch began at which offset, for one log, and Kafka's `leader-epoch-checkpoint` file.
+"""The start offset of each leader epoch of one log, and Kafka's `leader-epoch-checkpoint` file.
 
-Entries are an immutable tuple that every change replaces, so any thread may read them. Changes are kept in memory and
-written by `save`, which a flush runs before it moves the recovery point: what is lost in a crash is found again in the
-batches beyond that point.
+Entries are an immutable tuple that every change replaces, so any thread may read them. Changes stay in memory until
+`save`, which a flush runs before it advances the recovery point: entries lost in a crash are found again in the batches
+beyond that point.
 """
 
 from bisect import bisect_right
@@ -26,14 +26,14 @@ class LeaderEpochs:
         self.entries = entries
         self.latest = entries[-1][0] if entries else UNDEFINED
         self._saved = entries
-        self._saving = Lock()  # a flush in a thread, and a roll
+        self._saving = Lock()  # a flush in a thread and a roll may save at the same time
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> "LeaderEpochs":
         return cls(path, _parse(path, disk.read_file(path).decode()) if disk.exists(path) else ())
 
     def save(self, disk: Disk) -> None:
-        """Durably, if anything changed."""
+        """Write the file durably if anything changed."""
         with self._saving:
             entries = self.entries
             if entries == self._saved:
@@ -43,18 +43,18 @@ class LeaderEpochs:
             self._saved = entries
 
     def assign(self, epoch: int, start: int) -> None:
-        """A batch of this epoch begins at `start`; entries that contradict it are dropped."""
+        """A batch of this epoch starts at `start`; conflicting entries are dropped."""
         if self.entries and epoch == self.latest and start >= self.entries[-1][1]:
             return
         kept = tuple(entry for entry in self.entries if entry[0] < epoch and entry[1] < start)
         self._become((*kept, (epoch, start)))
 
     def truncate_end(self, end: int) -> None:
-        """Forget epochs that begin at or beyond the log's new end."""
+        """Drop epochs that start at or beyond the log's new end."""
         self._become(tuple(entry for entry in self.entries if entry[1] < end))
 
     def truncate_start(self, start: int) -> None:
-        """Let the epoch that holds `start` begin there, and forget those before it."""
+        """The epoch that contains `start` now starts there; earlier ones are dropped."""
         before = [entry for entry in self.entries if entry[1] <= start]
         if before:
             self._become(((before[-1][0], start), *self.entries[len(before) :]))

@@ -1,9 +1,8 @@
 """Sparse indexes of a segment, in Kafka's file formats: offset → position (.index) and timestamp → offset (.timeindex).
 
-Entries live in arrays while the segment is active; new ones reach the file at `write` (roll, close) only, because
-recovery rebuilds them after a crash. A sealed segment's arrays are read when asked for and may be dropped at any
-time. One writer (the loop); threads may search at the same time: both arrays only grow, and a search reads a
-length taken once.
+The active segment's entries are in arrays; `write` (at roll and close) writes new ones to the file, because recovery
+rebuilds them after a crash. A sealed segment's arrays are loaded on demand and may be dropped at any time. One writer
+(the loop); threads may search at the same time: both arrays only grow, and a search uses a length that it read once.
 """
 
 from array import array
@@ -20,7 +19,7 @@ NO_TIMESTAMP = -1
 
 
 class OffsetIndex:
-    """Entry: last offset of a batch relative to the base (4 bytes), position where that batch begins (4 bytes)."""
+    """Entry: last offset of a batch relative to the base (4 bytes), start position of that batch (4 bytes)."""
 
     __slots__ = ("offsets", "path", "positions", "written")
 
@@ -28,13 +27,13 @@ class OffsetIndex:
         self.path = path
         self.offsets = array("I")
         self.positions = array("I")
-        self.written = 0  # entries already in the file
+        self.written = 0  # number of entries in the file
 
     def __len__(self) -> int:
         return len(self.offsets)
 
     def append(self, offset: int, position: int) -> None:
-        # Positions first: a searching thread goes by the number of offsets.
+        # Positions first: a searching thread uses the number of offsets.
         self.positions.append(position)
         self.offsets.append(offset)
 
@@ -44,12 +43,12 @@ class OffsetIndex:
         return number, (self.positions[number] if number >= 0 else 0)
 
     def position_at_most(self, position: int) -> int:
-        """The last indexed position that is not beyond this one; 0 if there is none."""
+        """The last indexed position not beyond this one; 0 if there is none."""
         number = bisect_right(self.positions, position) - 1
         return self.positions[number] if number >= 0 else 0
 
     def truncate(self, size: int) -> None:
-        """Drop what points to batches at or beyond this position; the file keeps it until `cut_file` or `write`."""
+        """Drop entries at or beyond this position; the file keeps them until `cut_file` or `write`."""
         keep = bisect_left(self.positions, size)
         self.offsets, self.positions = self.offsets[:keep], self.positions[:keep]
         self.written = min(self.written, keep)
@@ -59,7 +58,8 @@ class OffsetIndex:
         _cut(disk, self.path, self.written * OFFSET_ENTRY_BYTES)
 
     def write(self, disk: Disk) -> bool:
-        """Bring the file up to date, not durably; whether there was anything new. An empty index has an empty file."""
+        """Write new entries to the file, not durably. Returns whether there were any. An empty index has an empty
+        file."""
         is_new = len(self) > self.written
         pairs = array("I", bytes((len(self) - self.written) * OFFSET_ENTRY_BYTES))
         pairs[0::2] = self.offsets[self.written :]
@@ -71,7 +71,7 @@ class OffsetIndex:
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> "OffsetIndex":
-        """ValueError when the file is not a sound index, OSError when it cannot be read."""
+        """ValueError when the file is no valid index, OSError when it cannot be read."""
         data = disk.read_file(path)
         pairs = array("I")
         pairs.frombytes(data)  # ValueError for a torn entry
@@ -101,7 +101,7 @@ class TimeIndex:
         return len(self.timestamps)
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Unless it would say nothing new."""
+        """Append unless the timestamp is not larger than the last."""
         if timestamp > (self.timestamps[-1] if self.timestamps else NO_TIMESTAMP):
             self.offsets.append(offset)
             self.timestamps.append(timestamp)
@@ -111,16 +111,16 @@ class TimeIndex:
         return (self.timestamps[-1], base_offset + self.offsets[-1]) if self.timestamps else (NO_TIMESTAMP, base_offset)
 
     def floor(self, timestamp: int) -> int:
-        """A relative offset before which no record has a timestamp as large as this one; 0 if nothing is known."""
+        """A relative offset before which all timestamps are smaller; 0 if none is known."""
         number = bisect_right(self.timestamps, timestamp) - 1
         return self.offsets[number] if number >= 0 else 0
 
     def kept_below(self, offset: int) -> int:
-        """The number of entries that point to less than this relative offset: they stay when the log is cut there."""
+        """The number of entries below this relative offset: those that a truncation there keeps."""
         return bisect_left(self.offsets, offset)
 
     def truncate(self, offset: int) -> None:
-        """Drop what points to this relative offset or beyond; the file keeps it until `cut_file` or `write`."""
+        """Drop entries at or beyond this relative offset; the file keeps them until `cut_file` or `write`."""
         keep = self.kept_below(offset)
         self.timestamps, self.offsets = self.timestamps[:keep], self.offsets[:keep]
         self.written = min(self.written, keep)

@@ -1,18 +1,18 @@
-"""A partition's log: segments in a folder, in Kafka's own formats. Three layers of one object, by what they do:
+"""A partition's log: segments in a folder, in Kafka's own formats. One object in three layers:
 
-reading.py   ReadableLog   what any thread may do at any time
+reading.py   ReadableLog   reads, from any thread at any time
 writing.py   WritableLog   append, roll, flush, close
-log.py       Log           open, and what takes segments out of the log: truncation, retention, compaction
+log.py       Log           open; truncation, retention and compaction, which remove segments
 
-Who may call what: the event loop alone changes a log (append, roll, truncate, retention). Threads may at the same
-time run `read_cold`, `offset_for_timestamp`, `max_timestamp`, `expired_segments`, a plan to truncate and one `flush`.
-No lock guards this: the tuple of segments is replaced by every change, a segment's `size` moves only after its bytes
-are written, open files are kept by reference until their last user drops them, and a flush that a truncation overtakes
-claims nothing (only that claim and the cut exclude each other, for a few assignments).
+Only the event loop changes a log (append, roll, truncate, retention). Threads may run `read_cold`,
+`offset_for_timestamp`, `max_timestamp`, `expired_segments`, a plan to truncate and one `flush` at the same time. This
+needs no lock: every change replaces the tuple of segments, a segment's `size` is set after its bytes are written, open
+files are kept by reference until the last user drops them, and a flush that a truncation overtakes does not advance the
+recovery point (only that assignment and the truncation exclude each other).
 
-What renames or removes the files of segments (truncation, retention, compaction) does so in a thread, after or before
-the loop has changed the log. `changing` is held meanwhile, so that there is one such change at a time, and by whoever
-changes the partition's role or moves its folder. Appends, rolls and flushes go on, save in a truncation.
+Truncation, retention and compaction rename or remove files in a thread, before or after the loop has changed the log.
+`changing` is held meanwhile, so that there is one such change at a time; changes of the partition's role and moves of
+its folder hold it too. Appends, rolls and flushes continue, except during a truncation.
 """
 
 import asyncio
@@ -53,12 +53,11 @@ class Log(WritableLog):
         recovery_point: int = 0,
         cleaned_to: int | None = None,
     ) -> "Log":
-        """Open or create. Blocking. OSError when a file cannot be read: nothing is changed then.
+        """Open or create. Blocking. OSError, without any change, when a file cannot be read.
 
-        Unless the last stop was clean, segments from the recovery point on are verified, and the log ends before the
-        first byte that is not a sound batch. What is found beyond that point may be in memory only (the process was
-        killed, not the machine): it is brought to the disk where appends have to be, since a replica states it as its
-        own.
+        Unless the last stop was clean, segments from the recovery point on are verified, and the log is cut before the
+        first invalid batch. Batches beyond the recovery point may be in the page cache only (the process was killed,
+        not the machine): they are synced if appends have to be, because a replica states them as its own.
         """
         recovery = Recovery(folder, settings=settings, system=system, files=files)
         recovery.run(clean=clean, log_start=log_start, recovery_point=recovery_point, cleaned_to=cleaned_to)
@@ -68,27 +67,27 @@ class Log(WritableLog):
         return log
 
     def move_to(self, folder: str) -> None:
-        """Rename the folder. Whoever still reads must not find a newer topic's files under the old name."""
+        """Rename the folder. Readers must not find a newer topic's files under the old name."""
         self.disk.rename(self.folder, folder)
         self.folder = folder
         self._durability.moved_to(folder)
         self._segments.moved_to(folder)
 
-    # Cutting off the end, in the steps of truncation.py
+    # Truncation, in the steps of truncation.py
 
     def plan_truncation(self, offset: int) -> Truncation | None:
-        """How the log ends at `offset`, or before the batch that holds it; None when it ends there already. Blocking;
-        in a thread."""
+        """The plan to end the log at `offset`, or before the batch that contains it; None if it ends there already.
+        Blocking; in a thread."""
         return truncation.plan(
             self._shape(), offset, topic_partition=self.topic_partition, producers_at=self._producers_at
         )
 
     def plan_fresh_start(self, offset: int) -> Truncation:
-        """How everything is dropped and the log starts over at `offset`."""
+        """The plan to drop everything and start over at `offset`."""
         return truncation.plan_fresh_start(self._shape(), offset, topic_partition=self.topic_partition)
 
     def apply_truncation(self, planned: Truncation) -> FileTruncation | None:
-        """Cut the log in memory, with its epochs and producers; None when the log changed since it was planned."""
+        """Truncate in memory, with epochs and producers; None if the log has changed since the plan."""
         shape = self._shape()
         if shape != planned.shape:
             return None
@@ -99,7 +98,7 @@ class Log(WritableLog):
         else:
             self._segments.keep_first(planned.kept)
             has_fewer_aborted = self._segments.active.apply_cut(planned.tail)
-        # The end before the cut is counted: a flush that read the old end must not find the new count.
+        # Set the end before counting the cut: a flush that read the old end must not see the new count.
         self.end_offset = planned.end
         self._durability.cut_to(planned.end)
         self.epochs.truncate_end(planned.end)
@@ -116,12 +115,12 @@ class Log(WritableLog):
 
     def finish_truncation(self, files: FileTruncation) -> None:
         self.remove_later(files.dropped)
-        self._durability.folder_changed()  # again: a flush may have synced the folder before its names changed
+        self._durability.folder_changed()  # again: a flush may have synced the folder before the renames
 
     def truncate_to(self, offset: int) -> None:
-        """Let the log end at `offset`, or before the batch that holds it. Producers and epochs go back with it.
+        """Truncate to `offset`, or before the batch that contains it, with producers and epochs. All steps at once.
 
-        All steps at once. Blocking, up to seconds: where no loop waits, or the log is empty.
+        Blocking, up to seconds: for callers outside the loop, or an empty log.
         """
         self._truncate(self.plan_truncation(offset))
 
@@ -148,12 +147,12 @@ class Log(WritableLog):
             expiry_ms=self.settings.producer_expiry_ms,
         )
 
-    # Deleting from the beginning: segments leave the log on the loop, then a thread renames their files
+    # Deleting from the start: the loop removes segments from the log, then a thread renames their files
 
     def advance_start(self, offset: int) -> None:
-        """Let the log begin at `offset` if it began before. OFFSET_OUT_OF_RANGE.
+        """Raise the log start to `offset`. KafkaError: OFFSET_OUT_OF_RANGE.
 
-        Segments wholly below stay in it until they are taken out here or by retention.
+        Segments below it stay until `take_below_start` or retention removes them.
         """
         if offset > self.end_offset:
             raise KafkaError(
@@ -171,7 +170,7 @@ class Log(WritableLog):
         return len(segments) > 1 and segments[0].next_offset <= self.start_offset
 
     def expired_segments(self, now_ms: int, high_watermark: int) -> list[Segment]:
-        """Those that retention would delete now, oldest first. Blocking the first time; in a thread."""
+        """The segments that retention would delete now, oldest first. The first call blocks: in a thread."""
         return retention.expired_segments(
             self._segments.all,
             self.settings,
@@ -181,16 +180,16 @@ class Log(WritableLog):
         )
 
     def take_expired(self, now_ms: int, high_watermark: int) -> list[Segment]:
-        """Take out of the log what retention deletes now. Ask `expired_segments` in a thread first: it may block."""
+        """Remove the expired segments from the log. Call `expired_segments` in a thread first, because it may block."""
         return self._take_first(self.expired_segments(now_ms, high_watermark))
 
     def take_below_start(self) -> list[Segment]:
-        """Take out of the log the segments that lie wholly below its start."""
+        """Remove the segments below the log start."""
         sealed = self._segments.all[:-1]
         return self._take_first([segment for segment in sealed if segment.next_offset <= self.start_offset])
 
     def _take_first(self, segments: list[Segment]) -> list[Segment]:
-        """These are the log's first. There is always an active segment left."""
+        """Remove these, the log's first segments. An active segment always remains."""
         if not segments:
             return segments
         if segments[-1] is self._segments.active:
@@ -214,7 +213,7 @@ class Log(WritableLog):
         self.remove_later(taken)
 
     def take_due_removals(self, now_ms: int) -> list[str]:
-        """Files of deleted segments whose time has come; the caller removes them with `remove`. On the loop."""
+        """Files of deleted segments whose delay is over; the caller removes them with `remove`. On the loop."""
         return self._removals.take_due(now_ms)
 
     def remove(self, paths: Sequence[str]) -> None:
@@ -229,16 +228,15 @@ class Log(WritableLog):
     # Compaction
 
     def replaced(self, old: Sequence[Segment], new: Segment) -> None:
-        """`replace.exchange` put the files of `new` in the place of those of `old`; now the log has it too. On the
-        loop."""
+        """`replace.exchange` replaced the files of `old` by those of `new`; replace the segments too. On the loop."""
         self._segments.swap(old, new)
         self.remove_later(old)
         self._durability.folder_changed()
 
     def replace(self, old: Sequence[Segment], new_base: int) -> Segment:
-        """Swap `<new_base>.log.cleaned`, which must be durable, in for these, safe against a crash at any point.
+        """Replace these by `<new_base>.log.cleaned`, which must be durable. Safe against a crash at any point.
 
-        Its indexes are rebuilt when somebody reads it, if they do not exist as `.cleaned` beside it. Blocking.
+        Without `.cleaned` indexes beside it, they are rebuilt at the first read. Blocking.
         """
         new = replace.exchange(old, new_base, created_ms=self.clock.wall_ms())
         self.replaced(old, new)

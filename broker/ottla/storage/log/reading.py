@@ -1,4 +1,4 @@
-"""Reading slices of whole batches. On the loop as long as the pages are in memory, otherwise in a thread.
+"""Reads slices of whole batches: on the loop if the pages are in the page cache, otherwise in a thread.
 
 `locate` finds a slice without reading it: the response to a fetch is read when it is sent.
 """
@@ -20,14 +20,14 @@ __all__ = ["FileRegion", "Located", "ReadableLog"]
 
 
 class Cold(Exception):
-    """The disk would have to be asked."""
+    """The data is not in the page cache."""
 
 
 class FileRegion:
-    """So many bytes of a segment's file. It holds the file: deletion or compaction of the segment does not matter.
+    """A range of a segment's file. It keeps the file open, so deletion or compaction of the segment does not matter.
 
-    Its bytes are below the high watermark, so nothing cuts them off but an unclean election; then what is read is short
-    or fails its checksum at the reader, as with Kafka's sendfile.
+    Its bytes are below the high watermark, so only an unclean election can truncate them; then a read is short, or
+    fails the client's checksum, as with Kafka's sendfile.
     """
 
     __slots__ = ("_on_failure", "_opened", "_position", "_size")
@@ -42,23 +42,23 @@ class FileRegion:
         return self._size
 
     def read_now(self, offset: int, size: int) -> Buffer | None:
-        """None when the disk would have to be asked; fewer bytes when the file has become shorter."""
+        """None if the data is not in the page cache; fewer bytes if the file was truncated."""
         return self._opened.file.read_now(self._position + offset, size)
 
     def read(self, offset: int, size: int) -> bytes:
-        """The same, with the disk. Blocking."""
+        """The same from disk. Blocking."""
         return self._opened.file.read(self._position + offset, size)
 
     def on_failure(self, callback: Callable[[OSError], object]) -> None:
         self._on_failure = callback
 
     def failed(self, error: OSError) -> None:
-        """Called by whoever reads it later and gets this error."""
+        """Called when a later read raised this error."""
         self._on_failure(error)
 
 
 def _ignore(error: OSError) -> None:
-    """For a reader that has its own way to report it."""
+    """For readers that report errors themselves."""
 
 
 class Located(NamedTuple):
@@ -68,14 +68,14 @@ class Located(NamedTuple):
     aborted: Sequence[tuple[int, int]]
 
     def read_now(self) -> Slice | None:
-        """None when the disk would have to be asked."""
+        """None if the data is not in the page cache."""
         if self.region is None:
             return Slice(b"", self.aborted)
         data = self.region.read_now(0, len(self.region))
         return None if data is None or len(data) < len(self.region) else Slice(data, self.aborted)
 
     def read(self) -> Slice:
-        """The same, with the disk. Blocking."""
+        """The same from disk. Blocking."""
         return Slice(b"" if self.region is None else self.region.read(0, len(self.region)), self.aborted)
 
 
@@ -83,7 +83,7 @@ NOTHING = Located(None, ())
 
 
 class HotReader:
-    """A file, as far as it is in memory."""
+    """A file, as far as it is in the page cache; otherwise raises Cold."""
 
     __slots__ = ("_file",)
 
@@ -98,7 +98,7 @@ class HotReader:
 
 
 class ReadableLog:
-    """The part of a log that any thread may use while the event loop appends, rolls and cuts.
+    """The part of a log that any thread may use while the event loop appends, rolls and truncates.
 
     Invariants: start_offset <= end_offset; both lie within the segments.
     """
@@ -122,10 +122,10 @@ class ReadableLog:
         return self._segments.size_bytes
 
     def read(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> bytes | None:
-        """Whole batches from the one that holds `start`, all below `end`; b"" when there are none.
+        """Whole batches from the one that contains `start`, all below `end`; b"" if there are none.
 
-        At most `size_bytes_max`, but `whole_first` gives the first batch in any case. OFFSET_OUT_OF_RANGE. None when
-        the disk would have to be asked: then call `read_cold` with the same arguments in a thread.
+        At most `size_bytes_max`; with `whole_first` the first batch in any case. KafkaError: OFFSET_OUT_OF_RANGE. None
+        if the data is not in the page cache: call `read_cold` with the same arguments in a thread.
         """
         found = self.read_slice(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
         return None if found is None else bytes(found.data)
@@ -136,7 +136,7 @@ class ReadableLog:
         )
 
     def read_slice(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Slice | None:
-        """The same as `read`, with the aborted transactions that such a reader must leave out."""
+        """As `read`, with the aborted transactions that a read_committed consumer must skip."""
         found = self.locate(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first)
         return None if found is None else found.read_now()
 
@@ -144,7 +144,7 @@ class ReadableLog:
         return self.locate_cold(start=start, end=end, size_bytes_max=size_bytes_max, whole_first=whole_first).read()
 
     def locate(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Located | None:
-        """What `read_slice` would read, to be read when it is sent. None: call `locate_cold` in a thread."""
+        """The range that `read_slice` would read, to be read when it is sent. None: call `locate_cold` in a thread."""
         self._require_in_range(start)
         try:
             return _locate(self._segments, start, min(end, self.end_offset), size_bytes_max, whole_first, hot=True)
@@ -152,7 +152,7 @@ class ReadableLog:
             return None
 
     def locate_cold(self, *, start: int, end: int, size_bytes_max: int, whole_first: bool) -> Located:
-        """A segment may be deleted meanwhile: then it is located again among those that are left."""
+        """If a segment is deleted meanwhile, the range is located again in the remaining ones."""
         while True:
             segments = self._segments.all
             self._require_in_range(start)
@@ -171,7 +171,7 @@ class ReadableLog:
             )
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record with this timestamp or a later one. Blocking."""
+        """The first record with this or a later timestamp. Blocking."""
         return timestamps.offset_for_timestamp(self._segments.all, timestamp, start=self.start_offset)
 
     def max_timestamp(self) -> TimestampOffset | None:
@@ -180,10 +180,10 @@ class ReadableLog:
 
 
 def _locate(segments: Segments, start: int, end: int, size_max: int, whole_first: bool, *, hot: bool) -> Located:
-    """Cold, if `hot`, when the disk would have to be asked."""
+    """`hot`: raise Cold if the data is not in the page cache."""
     if start >= end:
         return NOTHING
-    # The aborted transactions are taken from these too: compaction may replace them meanwhile.
+    # Aborted transactions come from the same segments: compaction may replace them meanwhile.
     candidates = from_offset(segments.all, start)
     for number, segment in enumerate(candidates):
         found = _slice(segments, segment, start, end, size_max, whole_first, hot=hot)
@@ -194,7 +194,7 @@ def _locate(segments: Segments, start: int, end: int, size_max: int, whole_first
 
 
 def _aborted(segments: Sequence[Segment], start: int, stop: int) -> list[tuple[int, int]]:
-    """A marker may lie in a later segment than the records."""
+    """A marker may be in a later segment than its records."""
     found: list[tuple[int, int]] = []
     for segment in segments:
         if not len(segment.aborted):
@@ -209,7 +209,7 @@ def _aborted(segments: Sequence[Segment], start: int, stop: int) -> list[tuple[i
 def _slice(
     segments: Segments, segment: Segment, start: int, end: int, size_max: int, whole_first: bool, *, hot: bool
 ) -> tuple[FileRegion | None, int] | None:
-    """The batches and the offset behind them; None when the segment has no batch that ends at or beyond `start`."""
+    """The batches and the offset after them; None if the segment has no batch that ends at or beyond `start`."""
     size = segment.size  # before next_offset: see Segment._note
     next_offset = segment.next_offset
     if segment.index is None:
@@ -248,7 +248,7 @@ def _position(segment: Segment, offset: int, reader: Reader) -> int | None:
 def _cut(
     segment: Segment, position: int, stop: int, size_max: int, whole_first: bool, reader: Reader
 ) -> tuple[int, int]:
-    """(position, offset) where a slice of at most `size_max` bytes ends, between two batches."""
+    """(position, offset) of the end of a slice of at most `size_max` bytes, between two batches."""
     indexed = segment.load_index().position_at_most(position + size_max)
     if indexed > position:
         return indexed, int.from_bytes(reader.read(indexed, 8), "big")

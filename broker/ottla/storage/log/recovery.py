@@ -1,4 +1,9 @@
-"""Opening a log: leftovers of interrupted work, verification after an unclean stop, producers and epochs. Blocking."""
+"""Opens a log, and repairs it after a crash. Blocking.
+
+Removes leftovers of interrupted work, verifies segments from the recovery point on, rebuilds their indexes (.index,
+.timeindex, .txnindex) from the batches, cuts a torn tail, and rebuilds producers and epochs. Sealed segments before the
+recovery point are not read: `Segment` rebuilds their indexes if they turn out to be damaged.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -25,7 +30,7 @@ log = logging.getLogger("ottla.storage")
 
 
 class Recovery:
-    """Opens one log: after `run`, the fields are what the log is made of."""
+    """Opens one log: after `run`, the fields are the parts of the log."""
 
     def __init__(self, folder: str, *, settings: LogSettings, system: System, files: FileCache) -> None:
         self.folder = folder
@@ -44,7 +49,7 @@ class Recovery:
         self._files = files
 
     def run(self, *, clean: bool, log_start: int, recovery_point: int, cleaned_to: int | None) -> None:
-        """`cleaned_to`: compaction has been up to there, as its checkpoint says; None when there is no checkpoint."""
+        """`cleaned_to`: the end of the clean part, from the cleaner's checkpoint; None without a checkpoint."""
         if self._is_new:
             self._disk.make_folder(self.folder)
         found = self._finish_swaps(self._names())
@@ -52,9 +57,9 @@ class Recovery:
         self._load_epochs()
         verified_from = None if clean else _first_doubted(bases, recovery_point)
         if verified_from is not None:
-            self.epochs.truncate_end(verified_from)  # from there on the batches themselves are read
+            self.epochs.truncate_end(verified_from)  # later epochs are read from the batches
         self.segments = self._open_segments(bases, verified_from=verified_from, cleaned_to=cleaned_to)
-        if self.segments and self.segments[-1].next_offset < log_start:  # all of it was deleted already
+        if self.segments and self.segments[-1].next_offset < log_start:  # all of it was deleted
             self._delete(self.segments)
             self.segments = ()
         if not self.segments:
@@ -70,7 +75,7 @@ class Recovery:
             self._rebuild_producers(verified_from)
 
     def _bound(self, log_start: int) -> None:
-        """Where the log begins and ends, and its epochs between the two."""
+        """Set the log's start and end, and limit its epochs to that range."""
         self.end_offset = self.segments[-1].next_offset
         self.start_offset = max(log_start, self.segments[0].base_offset)
         if self.epochs.latest < 0:
@@ -81,7 +86,7 @@ class Recovery:
     # files
 
     def _names(self) -> list[str]:
-        """Of its files. A folder may have a file's name; it is left alone."""
+        """The names of its files. A folder with a file's name is skipped."""
         found, skipped = self._disk.names(self.folder), []
         for name in found:
             if names.offset_of(name) is not None and self._disk.is_folder(f"{self.folder}/{name}"):
@@ -90,15 +95,15 @@ class Recovery:
         return [name for name in found if name not in skipped] if skipped else found
 
     def _finish_swaps(self, found: Sequence[str]) -> Sequence[str]:
-        """Drop what was unfinished (.cleaned) or unwanted (.deleted), put a finished .swap in its place; the names
-        that are left."""
+        """Remove unfinished (.cleaned) and deleted (.deleted) files, rename finished .swap files. Returns the remaining
+        names."""
         disk, folder = self._disk, self.folder
         leftovers = {name: offset for name in found if (offset := _leftover(name)) is not None}
         if not leftovers:
             return found
         cleaned = [offset for name, offset in leftovers.items() if name.endswith(names.CLEANED)]
         for name, offset in leftovers.items():
-            # Beside a .cleaned file of the same offset the .swap is not complete, and the old segments still are.
+            # Beside a .cleaned file of the same offset a .swap is incomplete, and the old segments are complete.
             if not name.endswith(names.SWAP) or offset >= min(cleaned, default=offset + 1):
                 disk.remove(f"{folder}/{name}")
         swaps = [name for name in disk.names(folder) if name in leftovers]
@@ -111,7 +116,7 @@ class Recovery:
         return self._names()
 
     def _remove_covered(self, base: int) -> None:
-        """Remove the segments that a .swap file replaces: those that begin where its offsets are."""
+        """Remove the segments that a .swap file replaces: those with a base offset in its range."""
         swap = Segment(self.folder, base, files=self._files, created_ms=0, suffix=names.SWAP)
         swap.rebuild(interval=self._settings.index_interval_bytes, verify=False)
         self._files.forget(swap.handle)
@@ -122,7 +127,7 @@ class Recovery:
                 self._disk.remove(f"{self.folder}/{name}")
 
     def _segment_bases(self, found: Sequence[str]) -> list[int]:
-        """Where segments begin; an index without a log file is removed."""
+        """The base offsets of the segments; an index without a log file is removed."""
         bases = {offset for name in found if name.endswith(names.LOG) and (offset := names.offset_of(name)) is not None}
         for name in found:
             if name.endswith((names.INDEX, names.TIME_INDEX, names.TXN_INDEX)) and names.offset_of(name) not in bases:
@@ -147,7 +152,7 @@ class Recovery:
     def _open_segments(
         self, bases: Sequence[int], *, verified_from: int | None, cleaned_to: int | None
     ) -> tuple[Segment, ...]:
-        """All segments; those from `verified_from` on are verified, and the first unsound one is the last."""
+        """All segments; those from `verified_from` on are verified, and the first damaged one is the last."""
         now_ms = self._system.clock.wall_ms()
         segments = [Segment(self.folder, base, files=self._files, created_ms=now_ms) for base in bases]
         sound: list[Segment] = []
@@ -170,16 +175,16 @@ class Recovery:
         return tuple(sound)
 
     def _may_end_in_a_gap(self, segment: Segment, cleaned_to: int | None) -> bool:
-        """Whether compaction may have taken the segment's last batches.
+        """Whether compaction may have removed the segment's last batches.
 
-        What was swapped in since the checkpoint was written lies below the recovery point, and is not verified.
+        Segments swapped in since the checkpoint are below the recovery point and are not verified.
         """
         if "compact" not in self._settings.cleanup_policies:
             return False
         return cleaned_to is None or segment.base_offset < cleaned_to
 
     def _verify(self, segment: Segment, next_base: int | None, may_gap: bool) -> bool:
-        """Rebuild from the data; False when a tail had to be cut off, or is missing."""
+        """Rebuild from the data; False if a tail had to be cut or is missing."""
         interval = self._settings.index_interval_bytes
         if left_over := segment.rebuild(interval=interval, verify=True, below=next_base, seen=self._note_epoch):
             self._report_cut(segment, left_over)
@@ -187,17 +192,17 @@ class Recovery:
             return False
         if next_base is not None:
             if segment.next_offset < next_base and not may_gap:
-                return False  # a power loss took its end, at the border of a batch; what follows has a hole before it
+                return False  # a power loss removed its last batches: there is a gap before the next one
             segment.seal_at(next_base)
         return True
 
     def _report_cut(self, segment: Segment, left_over: int) -> None:
-        """As far as the bytes that are cut off still say what they were."""
-        end, why = segment.next_offset, "no whole batch stands there"
+        """Log what is cut, as far as the bytes show it."""
+        end, why = segment.next_offset, "there is no whole batch"
         file, size = segment.opened().file, segment.size
         for position, batch in scan(file, start=size, end=size + left_over, whole=True):
             if position == size:
-                why = "the batch there does not go on from the one before"
+                why = "the batch there does not follow the previous one"
                 why = why if crc_matches(batch) else "the checksum of the batch there is wrong"
             if batch.base_offset < end or batch.last_offset_delta < 0:
                 break
@@ -216,7 +221,7 @@ class Recovery:
             self.epochs = LeaderEpochs(self.epochs.path)
 
     def _find_epochs(self) -> None:
-        """From the batches themselves, when the checkpoint is lost."""
+        """Read the epochs from the batches if the checkpoint is lost."""
         for segment in self.segments:
             for _, batch in segment.batches():
                 self._note_epoch(batch)
@@ -228,7 +233,7 @@ class Recovery:
     # producers
 
     def _remove_stray_snapshots(self, found: Sequence[str], *, clean: bool) -> None:
-        """Keep those that a segment begins with, and the one that a clean stop leaves at the end."""
+        """Keep snapshots at the start of a segment, and the one at the end after a clean stop."""
         kept = {segment.base_offset for segment in self.segments} | ({self.end_offset} if clean else set())
         for offset in snapshots.snapshot_offsets(found):
             if offset not in kept:
@@ -246,7 +251,7 @@ class Recovery:
         self._trust_snapshot(snapshot)
 
     def _rebuild_producers(self, verified_from: int) -> None:
-        """The same from further back, for the aborted transactions and snapshots of the segments that were verified."""
+        """The same from an earlier snapshot, for the aborted transactions and snapshots of verified segments."""
         snapshot = reset_to_snapshot(
             self.producers,
             self.segments,
@@ -269,7 +274,7 @@ class Recovery:
                 segment.write_aborted()
 
     def _trust_snapshot(self, offset: int) -> None:
-        """No snapshot beyond the one that served is of any use."""
+        """Remove snapshots after the one that was used."""
         self.durability.newest_snapshot_is(max(offset, self.start_offset))
         snapshots.remove_newer(self._disk, self.folder, offset)
 
@@ -279,7 +284,7 @@ def _leftover(name: str) -> int | None:
 
 
 def _first_doubted(bases: Sequence[int], recovery_point: int) -> int:
-    """Where the first segment begins that must be verified."""
+    """The base offset of the first segment that must be verified."""
     following = [*bases[1:], None]
     doubted = (base for base, after in zip(bases, following, strict=False) if after is None or after > recovery_point)
     return next(doubted, 0)

@@ -1,11 +1,11 @@
-"""Swapping compacted segments in. A crash at any point leaves either the old segments or the new one.
+"""Swaps compacted segments in. A crash at any point leaves either the old segments or the new one.
 
-- `.cleaned`: being written; dropped at the next start.
-- `.swap`: complete and durable; at the next start it takes the place of every segment that it covers.
-- no suffix: in its place, and the old ones are renamed to `.deleted`.
+- `.cleaned`: being written; removed at the next start.
+- `.swap`: complete and durable; at the next start it replaces every segment that it covers.
+- no suffix: in use; the old ones are renamed to `.deleted`.
 
-`exchange` does this to the files in a thread, then `Log.replaced` to the log on the loop; `log.changing` is held from
-the first to the second. Readers go on with the old segments meanwhile, by their new names.
+`exchange` renames the files in a thread, then `Log.replaced` changes the log on the loop; `log.changing` is held over
+both. Readers continue with the old segments meanwhile, under their new names.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ __all__ = ["exchange"]
 
 
 def exchange(old: Sequence[Segment], new_base: int, *, created_ms: int) -> Segment:
-    """The segment of `<new_base>.log.cleaned`, its files now in the place of these neighbours'. Blocking."""
+    """Replace the files of these adjacent segments by `<new_base>.log.cleaned`; returns its segment. Blocking."""
     first = old[0]
-    assert new_base == first.base_offset, "a .swap file stands for what begins at its own offset"
+    assert new_base == first.base_offset, "a .swap file replaces segments from its own offset on"
     new = Segment(first.folder, new_base, files=first.files, created_ms=created_ms, suffix=names.CLEANED)
-    # The next segment goes on from where the old ones ended, even if the last records are gone.
+    # The next segment starts where the old ones ended, even if the last records were removed.
     new.adopt(next_offset=old[-1].next_offset)
     new.rename(names.SWAP)
     new.disk.sync_folder(new.folder)

@@ -1,4 +1,4 @@
-"""A log's producers, rebuilt from its newest snapshot and the batches after it. Blocking; changes no file."""
+"""Rebuilds a log's producers from its newest snapshot and the batches after it. Blocking; changes no file."""
 
 from collections.abc import Iterator
 
@@ -15,8 +15,8 @@ NO_SNAPSHOT = -1
 def producers_at(
     topic_partition: str, segments: tuple[Segment, ...], *, start: int, end: int, now_ms: int, expiry_ms: int
 ) -> tuple[Producers, int]:
-    """The producers as they are where the log ends, or would end if it was cut there, and the snapshot's offset from
-    which they were rebuilt (NO_SNAPSHOT: from the log's start)."""
+    """The producers at this end of the log, and the offset of the snapshot they were rebuilt from (NO_SNAPSHOT: from
+    the log's start)."""
     producers = Producers(topic_partition)
     snapshot = reset_to_snapshot(
         producers, segments, start=min(start, end), end=end, now_ms=now_ms, expiry_ms=expiry_ms
@@ -29,7 +29,7 @@ def producers_at(
 def reset_to_snapshot(
     producers: Producers, segments: tuple[Segment, ...], *, start: int, end: int, now_ms: int, expiry_ms: int
 ) -> int:
-    """Reset the producers to the newest snapshot between these offsets; its offset, or NO_SNAPSHOT."""
+    """Reset the producers to the newest snapshot between these offsets. Returns its offset, or NO_SNAPSHOT."""
     found = snapshots.read_newest(segments[0].disk, segments[0].folder, start=start, end=end)
     offset, known = found or (start, [])
     producers.reset(known, end_offset=offset)
@@ -40,7 +40,7 @@ def reset_to_snapshot(
 def replay(
     producers: Producers, segments: tuple[Segment, ...], *, end: int
 ) -> Iterator[tuple[Segment, CompletedTransaction | None]]:
-    """Each segment as it begins, and each transaction that ended in it, while the producers are brought to `end`."""
+    """Replays batches up to `end`. Yields each segment at its start, and each transaction that ended in it."""
     offset = producers.end_offset
     for segment in from_offset(segments, offset):
         if segment.base_offset > end:

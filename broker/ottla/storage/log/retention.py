@@ -1,8 +1,7 @@
-"""What is deleted from a log's beginning: by age, by size, below its start.
+"""Which segments are deleted from a log's start: by age, by size, below the log start.
 
-The loop takes such segments out of the log in memory first (`Log.take_expired`, `Log.take_below_start`); then a thread
-renames their files (`mark_deleted`), and the loop remembers to remove them later (`Log.remove_later`). Meanwhile
-`log.changing` is held.
+The loop removes such segments from the log in memory (`Log.take_expired`, `Log.take_below_start`); a thread renames
+their files (`mark_deleted`); the loop schedules their removal (`Log.remove_later`). `log.changing` is held meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +15,7 @@ __all__ = ["expired_segments", "mark_deleted"]
 def expired_segments(
     segments: Sequence[Segment], settings: LogSettings, *, start_offset: int, high_watermark: int, now_ms: int
 ) -> list[Segment]:
-    """From the oldest on, as long as one limit or another is broken and all of the segment is replicated."""
+    """The oldest segments, as long as a limit is exceeded and the segment is fully replicated."""
     active = segments[-1]
     candidates = _replicated(segments, high_watermark)
     below = _while(candidates, lambda segment: segment is not active and segment.next_offset <= start_offset)
@@ -32,7 +31,7 @@ def expired_segments(
 
 
 def _replicated(segments: Sequence[Segment], high_watermark: int) -> list[Segment]:
-    """Segments wholly below the high watermark; an empty active one stays."""
+    """Segments below the high watermark; an empty active one is excluded."""
     active = segments[-1]
     return [
         segment

@@ -1,4 +1,4 @@
-"""Walking over the batches of a file from a known position. Blocking; any thread."""
+"""Walks over the batches of a file from a known position. Blocking; any thread."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -19,10 +19,10 @@ class Reader(Protocol):
 
 
 def scan(file: Reader, *, start: int, end: int, whole: bool = False) -> Iterator[tuple[int, Batch]]:
-    """(position, batch) one after the other between two positions; stops where the bytes hold no whole batch.
+    """(position, batch) for each batch between two positions; stops at the first incomplete batch.
 
-    Unless `whole`, `batch.data` may be cut short after the header (never for a control batch). Nothing is verified
-    but lengths, and no more is read at once than a batch that lies inside the file needs.
+    Unless `whole`, `batch.data` may end after the header (never for a control batch). Only lengths are verified, and no
+    single read is larger than a batch inside the file needs.
     """
     chunk: Buffer = b""
     chunk_at = position = start

@@ -1,7 +1,7 @@
 """One segment: a .log file of batches from `base_offset` on, with its two indexes.
 
-Only the loop changes a segment (append, seal, cut). Threads may read it at the same time: `size` moves after the bytes
-are written and always stands between two batches, files are held by reference (see files.py), and indexes only grow.
+Only the loop changes a segment (append, seal, cut). Threads may read it at the same time: `size` is set after the bytes
+are written and is always between two batches, files are kept by reference (see files.py), and indexes only grow.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,13 +20,13 @@ __all__ = ["FILE_KINDS", "Segment", "SegmentCut"]
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 HINTS_MAX = 64
-BUFFERS_MAX = 512  # in one write; the kernel takes 1024
-INTERVAL_BYTES = 4096  # between index entries that are rebuilt without a topic's setting
+BUFFERS_MAX = 512  # per write; the kernel's limit is 1024
+INTERVAL_BYTES = 4096  # between index entries, where the topic's setting is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentCut:
-    """What a segment is after a cut: `position` bytes up to `next_offset`, and what appends go on from."""
+    """A segment after a cut: `position` bytes up to `next_offset`, and the state for the next append."""
 
     position: int
     next_offset: int
@@ -40,7 +40,7 @@ class SegmentCut:
 class Segment(SegmentFiles):
     """Invariants: the file's first `size` bytes are whole batches; `next_offset` is one beyond the last of them.
 
-    `index` and `times` are in memory while the segment is active, and otherwise when somebody asked for them.
+    `index` and `times` are in memory while the segment is active, otherwise once they were needed.
     """
 
     __slots__ = (
@@ -65,7 +65,7 @@ class Segment(SegmentFiles):
         self.size = 0
         self.index: OffsetIndex | None = OffsetIndex(self.path(names.INDEX))
         self.times: TimeIndex | None = TimeIndex(self.path(names.TIME_INDEX))
-        self.hints: dict[int, int] = {}  # offset → position where its batch begins, for readers that go on
+        self.hints: dict[int, int] = {}  # offset → start position of its batch, for readers that continue
         self.created_ms = created_ms
         self.jitter_ms = jitter_ms
         self.unindexed_bytes = 0
@@ -81,7 +81,7 @@ class Segment(SegmentFiles):
     def append(
         self, buffers: Sequence[Buffer], *, size: int, last_offset: int, max_timestamp: int, interval: int
     ) -> None:
-        """Write one stamped batch, whole or not at all; `interval` bytes lie between two index entries."""
+        """Write one stamped batch, all or nothing; `interval` is the number of bytes between two index entries."""
         handle = self.handle
         handle.recent = True
         opened = handle.opened or self._reopen()
@@ -89,7 +89,7 @@ class Segment(SegmentFiles):
         self._note(size, last_offset, max_timestamp, interval)
 
     def append_run(self, batches: Sequence[Batch], *, interval: int) -> None:
-        """The same for several that are stamped already, with one write."""
+        """The same for several stamped batches, with one write."""
         handle = self.handle
         handle.recent = True
         opened = handle.opened or self._reopen()
@@ -101,12 +101,12 @@ class Segment(SegmentFiles):
 
     def _reopen(self) -> OpenFile:
         opened = self.files.open(self.handle)
-        if opened.file.size() > self.size:  # what a failed append could not take back
+        if opened.file.size() > self.size:  # bytes that a failed append could not remove
             opened.file.truncate(self.size)
         return opened
 
     def _note(self, size: int, last_offset: int, max_timestamp: int, interval: int) -> None:
-        """A batch now follows the others. `size` moves last: readers in threads go by it."""
+        """Account for an appended batch. `size` is set last, because readers in threads use it."""
         position = self.size
         largest = self.max_timestamp
         if max_timestamp > largest:
@@ -123,7 +123,7 @@ class Segment(SegmentFiles):
         self.size = position + size
 
     def write_indexes(self) -> None:
-        """Bring the index files up to date; the time index ends with the segment's largest timestamp, as in Kafka."""
+        """Write the index files; the time index ends with the segment's largest timestamp, as in Kafka."""
         index, times = self.load_index(), self.load_times()
         if self.max_timestamp >= 0:
             times.append(self.max_timestamp, self._max_timestamp_offset - self.base_offset)
@@ -131,28 +131,29 @@ class Segment(SegmentFiles):
         self.indexes_unsynced |= any(wrote)
 
     def seal(self) -> None:
-        """No more appends: the indexes are complete in their files."""
+        """End appends and write the complete indexes."""
         self.write_indexes()
         self.sealed = True
 
     def seal_at(self, next_offset: int) -> None:
-        """Seal a segment whose last batches compaction may have taken: the next segment begins at `next_offset`."""
+        """Seal a segment whose last batches compaction may have removed: the next segment starts at `next_offset`."""
         self.seal()
         self.unload()
         self.next_offset = next_offset
 
     def unload(self) -> None:
-        """Drop a sealed segment's indexes from memory; they are read again when needed."""
+        """Drop a sealed segment's indexes from memory; they are loaded again when needed."""
         if self.sealed:
             self.index = self.times = None
 
     def rebuild(
         self, *, interval: int, verify: bool, below: int | None = None, seen: Callable[[Batch], None] | None = None
     ) -> int:
-        """Learn everything from the .log file alone, up to the first byte that is not of a sound batch. Blocking.
+        """Rebuild everything from the .log file alone, up to the first invalid batch. Blocking.
 
-        `verify` checks every CRC too; it does not cover offsets, but they ascend and stay `below` the next segment's.
-        The number of bytes left over. `write_indexes` replaces the index files; who was aborted is not known yet.
+        `verify` also checks every CRC; CRCs do not cover offsets, which must ascend and stay `below` the next
+        segment's. Returns the number of bytes after the valid batches. Afterwards `write_indexes` replaces the index
+        files; aborted transactions are not known yet.
         """
         index, times = OffsetIndex(self.path(names.INDEX)), TimeIndex(self.path(names.TIME_INDEX))
         self.index, self.times, self.hints = index, times, {}
@@ -176,10 +177,9 @@ class Segment(SegmentFiles):
         return in_order and batch.magic == 2 and batch.last_offset < end
 
     def adopt(self, *, next_offset: int | None) -> bool:
-        """Take over files that a clean stop or a flush left sound; the next offset is read from the file when it is
-        None. Blocking.
+        """Use the files as a clean stop or a flush left them. `next_offset` None: read it from the file. Blocking.
 
-        False when they are not sound after all: the index does not lead to the end of the data.
+        False if the files are damaged after all: the index does not lead to the end of the data.
         """
         self.size = self.opened().file.size()
         self.load_aborted()
@@ -190,9 +190,9 @@ class Segment(SegmentFiles):
         return self.sealed or not self.size or self._read_tail()
 
     def _read_tail(self) -> bool:
-        """What appends go on from, so that the first of them need not ask the disk. False when it is not found."""
+        """Load the state for the next append, so that it need not read the disk. False if that fails."""
         index, times = self.load_index(), self.load_times()
-        largest, offset = times.last(self.base_offset)  # a clean stop leaves the largest there
+        largest, offset = times.last(self.base_offset)  # a clean stop writes the largest timestamp there
         position = index.positions[-1] if len(index) else 0
         for at, batch in self.batches(position):
             position = at + batch.size
@@ -203,12 +203,12 @@ class Segment(SegmentFiles):
         _ = self.first_timestamp
         return position == self.size
 
-    # Cutting: plan_cut (any thread) → apply_cut (the loop) → cut_files (any thread), and no append before the last
+    # Truncation: plan_cut (any thread) → apply_cut (the loop) → cut_files (any thread); no append before the last step
 
     def plan_cut(self, offset: int) -> SegmentCut:
-        """Find where the batch that holds `offset` begins, and what is left before it. Changes nothing. Blocking.
+        """Plan to cut before the batch that contains `offset`. Changes nothing. Blocking.
 
-        Where no batch reaches so far, compaction removed those that did: the segment ends in the gap they left.
+        If no batch reaches `offset`, compaction has removed those that did: the segment ends in the gap.
         """
         index, times = self.load_index(), self.load_times()
         base, position = self.position_of(offset) or (offset, self.size)
@@ -225,7 +225,8 @@ class Segment(SegmentFiles):
         )
 
     def _largest_below(self, index: OffsetIndex, times: TimeIndex, position: int, next_offset: int) -> tuple[int, int]:
-        """(largest timestamp, its offset) before this position: from the last entry on, for entries are sparse."""
+        """(largest timestamp, its offset) before this position: scans from the last entry on, because entries are
+        sparse."""
         kept = times.kept_below(next_offset - self.base_offset)
         largest, offset = NO_TIMESTAMP, self.base_offset
         if kept:
@@ -237,12 +238,11 @@ class Segment(SegmentFiles):
         return largest, offset
 
     def apply_cut(self, cut: SegmentCut) -> bool:
-        """In memory: readers find nothing beyond the cut any more. The files follow with `cut_files`.
-
-        Whether there are fewer aborted transactions now.
+        """Cut in memory: readers find nothing beyond. `cut_files` follows. Returns whether aborted transactions were
+        cut.
         """
         self.size, self.next_offset = cut.position, cut.next_offset
-        self.hints = {}  # a reader that still holds the old dict does no harm
+        self.hints = {}  # readers may still hold the old dict, which does no harm
         cut.index.truncate(cut.position)
         cut.times.truncate(cut.next_offset - self.base_offset)
         self.index, self.times = cut.index, cut.times
@@ -253,9 +253,9 @@ class Segment(SegmentFiles):
         return self.aborted.truncate(cut.next_offset)
 
     def cut_files(self, *, with_aborted: bool) -> None:
-        """The files after `apply_cut`. Blocking."""
+        """Truncate the files, after `apply_cut`. Blocking."""
         self.opened().file.truncate(self.size)
-        # A reader may have opened it again just before, with its old size: the next append opens it once more.
+        # A reader may have reopened the file just before, with its old size: the next append reopens it.
         self.files.forget(self.handle)
         self.load_index().cut_file(self.disk)
         self.load_times().cut_file(self.disk)
@@ -265,17 +265,17 @@ class Segment(SegmentFiles):
     # Reading, any thread; may block
 
     def batches(self, position: int = 0, *, whole: bool = False) -> Iterator[tuple[int, Batch]]:
-        """(position, batch) from a batch's position to the end."""
+        """(position, batch) for each batch from this position to the end."""
         opened = self.opened()
         yield from scan(opened.file, start=position, end=self.size, whole=whole)
 
     def position_of(self, offset: int, reader: Reader | None = None) -> tuple[int, int] | None:
-        """(base offset, position) of the first batch that ends at or beyond `offset`; None if there is none."""
+        """(base offset, position) of the first batch that ends at or after `offset`; None if there is none."""
         opened = self.opened()
         reader = reader or opened.file
         index, size = self.load_index(), self.size
         number, position = index.floor(offset - 1 - self.base_offset)
-        if number + 1 < len(index):  # often the very batch; its header shows it
+        if number + 1 < len(index):  # often the batch itself; its header shows that
             likely = index.positions[number + 1]
             base = int.from_bytes(reader.read(likely, 8), "big")
             if base <= offset:
@@ -304,17 +304,17 @@ class Segment(SegmentFiles):
         return times
 
     def _reindexed(self) -> "Segment":
-        """Rebuild the indexes from the .log file, in memory and on disk, when one is missing or unsound."""
+        """Rebuild both indexes from the .log file, in memory and on disk, when one is missing or damaged."""
         other = Segment(self.folder, self.base_offset, files=self.files, created_ms=self.created_ms, suffix=self.suffix)
         other.rebuild(interval=INTERVAL_BYTES, verify=False)
         other.write_indexes()
-        other.sync_indexes()  # nobody else would, and the next start trusts them
+        other.sync_indexes()  # the next start trusts them
         self.files.forget(other.handle)
         self.index, self.times = other.index, other.times
         return other
 
     def hint(self, offset: int, position: int) -> None:
-        """Remember where a reader will go on."""
+        """Remember the position at which a reader will continue."""
         hints = self.hints
         if len(hints) >= HINTS_MAX:
             hints = self.hints = {}
@@ -322,7 +322,7 @@ class Segment(SegmentFiles):
 
     @property
     def first_timestamp(self) -> int:
-        """Largest timestamp of the first batch; -1 when the segment is empty."""
+        """Largest timestamp of the first batch; -1 if the segment is empty."""
         if self._first_timestamp is None:
             _, first = next(self.batches(), (0, None))
             if first is None:
@@ -332,13 +332,13 @@ class Segment(SegmentFiles):
 
     @property
     def max_timestamp(self) -> int:
-        """-1 when no record has one."""
+        """-1 if no record has one."""
         largest = self._max_timestamp
         return largest if largest is not None else self._find_max_timestamp()
 
     @property
     def max_timestamp_offset(self) -> int:
-        """Last offset of the earliest batch that has the largest timestamp."""
+        """Last offset of the earliest batch with the largest timestamp."""
         return self._max_timestamp_offset if self.max_timestamp >= 0 else self.base_offset
 
     def _find_max_timestamp(self) -> int:
@@ -354,6 +354,6 @@ class Segment(SegmentFiles):
         return largest
 
     def largest_timestamp(self) -> int:
-        """What retention goes by: the largest timestamp, or the file's age when no record has one."""
+        """The timestamp for retention: the largest one, or the file's if no record has one."""
         largest = self.max_timestamp
         return largest if largest >= 0 else self.disk.modified_ms(self.handle.path)

@@ -1,7 +1,7 @@
-"""The files of one segment: their names, their handle, how they are made and deleted.
+"""The files of one segment: names, handle, creation and deletion.
 
-A thread may rename the files while others open them: `naming` guards the names, and whoever opens a file by its name
-holds it. An open file needs no name.
+A thread may rename the files while others open them: `naming` guards the names and is held to open a file by its name.
+An open file needs no name.
 """
 
 from threading import Lock
@@ -19,7 +19,7 @@ FILE_KINDS = (names.LOG, *INDEX_KINDS)
 
 
 class SegmentFiles:
-    """`<base offset>.log` and its companions. `sealed`: nothing is appended any more, the index files are complete."""
+    """`<base offset>.log` and its companions. `sealed`: appends have ended and the index files are complete."""
 
     __slots__ = (
         "aborted",
@@ -40,7 +40,7 @@ class SegmentFiles:
         self.suffix = suffix
         self.naming = Lock()
         self.sealed = False
-        self.indexes_unsynced = False  # written, and perhaps only in the page cache
+        self.indexes_unsynced = False  # written, perhaps only to the page cache
         self.aborted = AbortedIndex()
         self.handle = Handle(self.path(names.LOG))
 
@@ -55,7 +55,7 @@ class SegmentFiles:
         return [self.path(kind) for kind in FILE_KINDS]
 
     def opened(self) -> OpenFile:
-        """The .log file; hold the result for as long as its `file` is used. Any thread."""
+        """The .log file; keep the result while its `file` is used. Any thread."""
         return self.handle.opened or self._open()
 
     def _open(self) -> OpenFile:
@@ -63,15 +63,15 @@ class SegmentFiles:
             return self.files.open(self.handle)
 
     def mark_sealed(self) -> None:
-        """After its indexes were written."""
+        """Called after its indexes were written."""
         self.sealed = True
 
     def create(self) -> None:
-        """Make the .log file, empty. What an earlier segment left under this name is gone afterwards."""
+        """Create an empty .log file; files of an earlier segment with this name are removed."""
         self.files.open(self.handle, create=True).file.truncate(0)
 
     def sync(self, *, with_indexes: bool = False) -> None:
-        """Make the data durable, and the indexes of a sealed segment. Any thread; never again after an OSError."""
+        """Sync the data, and the indexes of a sealed segment. Any thread; never retried after an OSError."""
         self.opened().file.sync()
         if self.sealed or with_indexes:
             self.sync_indexes()
@@ -94,7 +94,7 @@ class SegmentFiles:
         self.aborted = AbortedIndex(aborted_index.read(self.disk, self.path(names.TXN_INDEX)))
 
     def note_aborted(self, one: AbortedTransaction) -> None:
-        """A marker of this segment aborted it."""
+        """A marker in this segment aborted the transaction: write it to the index."""
         self.aborted.append(one)
         self.indexes_unsynced = True
         file = self.disk.open(self.path(names.TXN_INDEX), create=True)
@@ -104,11 +104,11 @@ class SegmentFiles:
             file.close()
 
     def found_aborted(self, one: AbortedTransaction) -> None:
-        """Recovery found a marker of this segment that aborted it; `write_aborted` brings it to the file."""
+        """Recovery found a marker in this segment that aborted the transaction; `write_aborted` writes the file."""
         self.aborted.append(one)
 
     def write_aborted(self) -> None:
-        """Replace the file, not durably; no file when there is nothing to write."""
+        """Replace the file, not durably; no file if there is nothing to write."""
         self.indexes_unsynced = True
         path = self.path(names.TXN_INDEX)
         self.disk.remove(path)
@@ -120,13 +120,13 @@ class SegmentFiles:
                 file.close()
 
     def moved_to(self, folder: str) -> None:
-        """Its folder has another name now."""
+        """The folder was renamed."""
         with self.naming:
             self.folder = folder
             self.handle.moved_to(self.path(names.LOG))
 
     def rename(self, suffix: str) -> None:
-        """Give all files another suffix. Files that are open stay usable. Any thread."""
+        """Rename all files to another suffix. Open files stay usable. Any thread."""
         with self.naming:
             old_paths = self.paths()
             self.suffix = suffix
@@ -136,7 +136,7 @@ class SegmentFiles:
             self.handle.moved_to(self.path(names.LOG))
 
     def mark_deleted(self, *, keep_snapshot: bool = False) -> None:
-        """Rename the files to .deleted, so that readers that still hold them can finish. Blocking."""
+        """Rename the files to .deleted, so that current readers can finish. Blocking."""
         self.rename(names.DELETED)
         if not keep_snapshot:
             self.disk.remove(snapshots.path(self.folder, self.base_offset))
@@ -144,7 +144,7 @@ class SegmentFiles:
 
 
 def sync_path(disk: Disk, path: str) -> None:
-    """Make one file durable, if there is such a file."""
+    """Sync one file, if it exists."""
     _sync_and_close(_open_existing(disk, path))
 
 

@@ -1,7 +1,6 @@
-"""The segments of one log, oldest first; the last one is the active one, the others are sealed.
+"""The segments of one log, oldest first; the last one is active, the others are sealed.
 
-Only the event loop changes them. Threads read `all` at the same time: every change replaces the tuple, so whoever holds
-it has a consistent one.
+Only the event loop changes them. Threads may read `all` at the same time: every change replaces the tuple.
 """
 
 from bisect import bisect_right
@@ -15,11 +14,11 @@ from ottla.system import System
 
 __all__ = ["Segments", "from_offset", "must_roll", "new_segment"]
 
-INDEXES_KEPT_MAX = 4  # of sealed segments, per log: readers of old data come back to the same few
+INDEXES_KEPT_MAX = 4  # loaded indexes of sealed segments, per log: readers of old data use the same few
 
 
 def new_segment(folder: str, base_offset: int, *, settings: LogSettings, system: System, files: FileCache) -> Segment:
-    """Its file is made by `create`."""
+    """`create` creates its file."""
     jitter_max = min(settings.segment_jitter_ms, settings.segment_ms)
     jitter = system.random.randrange(jitter_max) if jitter_max > 0 else 0
     return Segment(folder, base_offset, files=files, created_ms=system.clock.wall_ms(), jitter_ms=jitter)
@@ -28,8 +27,8 @@ def new_segment(folder: str, base_offset: int, *, settings: LogSettings, system:
 def must_roll(
     segment: Segment, settings: LogSettings, *, size: int, last_offset: int, max_timestamp: int, now_ms: int
 ) -> bool:
-    """Whether a batch needs a new segment: by size, by age, by full indexes, or because its offset is too far from the
-    segment's base."""
+    """Whether a batch needs a new segment: by size, by age, by full indexes, or by its distance from the base
+    offset."""
     if last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
         return True
     if segment.size == 0:
@@ -44,13 +43,13 @@ def must_roll(
 
 
 def _indexes_full(segment: Segment, limit_bytes: int) -> bool:
-    # The time index keeps a place for the entry that sealing adds.
+    # The time index reserves space for the entry that sealing adds.
     entries, times = len(segment.load_index().offsets), len(segment.load_times().offsets)
     return entries >= limit_bytes // 8 or times >= limit_bytes // 12 - 1
 
 
 def from_offset(segments: tuple[Segment, ...], offset: int) -> Sequence[Segment]:
-    """The segment that holds this offset and those after it."""
+    """The segment that contains this offset, and those after it."""
     if offset >= segments[-1].base_offset:
         return segments[-1:]
     return segments[max(0, bisect_right(segments, offset, key=_base_offset) - 1) :]
@@ -68,7 +67,7 @@ class Segments:
     def __init__(self, found: tuple[Segment, ...]) -> None:
         self.all = found
         self.active = found[-1]
-        self._kept: list[Segment] = []  # sealed ones whose indexes are in memory
+        self._kept: list[Segment] = []  # sealed segments whose indexes are in memory
         self._kept_lock = Lock()
 
     @property
@@ -76,7 +75,7 @@ class Segments:
         return sum(segment.size for segment in self.all)
 
     def keep_index(self, segment: Segment) -> None:
-        """Load a sealed segment's index and keep it for a while, at the expense of one not asked for lately."""
+        """Load a sealed segment's index, and unload the least recently used one."""
         segment.load_index()
         with self._kept_lock:
             kept = [other for other in self._kept if other is not segment]
@@ -87,7 +86,7 @@ class Segments:
     # Changes, on the loop
 
     def roll(self, segment: Segment) -> Segment | None:
-        """`segment` is the active one from now on. The one before is sealed; it leaves, and is returned, when empty."""
+        """`segment` becomes active. The previous one is sealed; if it is empty it is removed and returned."""
         before = self.active
         is_empty = before.size == 0
         before.mark_sealed()
@@ -101,13 +100,13 @@ class Segments:
         self.all = self.all[count:]
 
     def swap(self, old: Sequence[Segment], new: Segment) -> None:
-        """`new` takes the place of these neighbours, none of them active."""
+        """`new` replaces these adjacent segments, none of them active."""
         first = self.all.index(old[0])
         assert self.all[first : first + len(old)] == tuple(old) and self.active not in old, old
         self.all = (*self.all[:first], new, *self.all[first + len(old) :])
 
     def keep_first(self, count: int) -> None:
-        """The others were cut off; the last one that stays is active again."""
+        """Remove the other segments; the last remaining one is active again."""
         self.all = self.all[:count]
         self.active = self.all[-1]
 

@@ -1,4 +1,4 @@
-"""Producer snapshots: `<offset>.snapshot` holds the producers as they were at that offset, in Kafka's format 1."""
+"""Producer snapshots: `<offset>.snapshot` has the producers at that offset, in Kafka's format 1."""
 
 from collections.abc import Iterable
 from struct import Struct, error
@@ -27,7 +27,7 @@ ENTRY = Struct(">qhiqiqiq")
 ENTRY_BYTES = ENTRY.size
 CHECKED_FROM = 6
 VERSION = 1
-UNFINISHED = names.DELETED  # what recovery removes
+UNFINISHED = names.DELETED  # recovery removes such files
 
 
 def encode(producers: Iterable[Producer]) -> bytes:
@@ -51,7 +51,7 @@ def _entry(producer: Producer) -> bytes:
 
 
 def decode(data: bytes) -> list[Producer]:
-    """ValueError when it is not a whole snapshot."""
+    """ValueError if it is no complete snapshot."""
     try:
         version, crc, count = HEADER.unpack_from(data)
         if version != VERSION or crc != crc32c(data[CHECKED_FROM:]) or len(data) != HEADER.size + count * ENTRY.size:
@@ -88,7 +88,7 @@ def path(folder: str, offset: int) -> str:
 
 
 def write(disk: Disk, folder: str, offset: int, producers: Iterable[Producer], *, suffix: str = "") -> str:
-    """Write without waiting for the disk: its CRC shows when it is torn, and then an older one serves. The path."""
+    """Write without a sync: a torn snapshot fails its CRC, and recovery uses an older one. Returns the path."""
     target = path(folder, offset) + suffix
     file = disk.open(target, create=True)
     try:
@@ -105,7 +105,7 @@ def snapshot_offsets(file_names: Iterable[str]) -> list[int]:
 
 
 def read_newest(disk: Disk, folder: str, *, start: int, end: int) -> tuple[int, list[Producer]] | None:
-    """The newest sound snapshot inside the log, with its offset. Changes nothing."""
+    """The newest valid snapshot inside the log, with its offset. Changes nothing."""
     for offset in reversed(snapshot_offsets(disk.names(folder))):
         if start < offset <= end:
             try:
@@ -116,7 +116,7 @@ def read_newest(disk: Disk, folder: str, *, start: int, end: int) -> tuple[int, 
 
 
 def remove_newer(disk: Disk, folder: str, offset: int) -> None:
-    """Those beyond `offset`: of what was cut off, or unsound."""
+    """Remove snapshots beyond `offset`: of truncated records, or damaged."""
     for each in snapshot_offsets(disk.names(folder)):
         if each > offset:
             disk.remove(path(folder, each))

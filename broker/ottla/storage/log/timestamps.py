@@ -1,4 +1,4 @@
-"""Finding offsets by timestamp. The only reads that open batches. Blocking; in threads."""
+"""Finds offsets by timestamp. The only reads that decode batches. Blocking; in threads."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -54,7 +54,7 @@ def max_timestamp(segments: Sequence[Segment]) -> TimestampOffset | None:
 
 
 def _times(batch: Batch) -> Iterator[tuple[int, int]]:
-    """Offsets and timestamps. Nothing else is kept: a batch may have very many records, and large ones."""
+    """Offsets and timestamps only: a batch may have very many and large records."""
     append_time = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
     for offset, timestamp in deltas(body_pieces(batch), batch.count):
         yield batch.base_offset + offset, batch.base_timestamp + timestamp if append_time is None else append_time

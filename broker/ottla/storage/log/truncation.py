@@ -1,13 +1,13 @@
-"""Cutting off a log's end, in steps, so that the event loop waits for no disk.
+"""Truncates a log in steps, so that the event loop never waits for the disk.
 
     Log.plan_truncation     a thread, reads only
     Log.apply_truncation    the loop, memory only
     truncate_files          a thread, the files
     Log.finish_truncation   the loop
 
-A plan reads up to one segment to bring the producers from their last snapshot to the cut, which takes seconds for a
-large one on a cold disk. Nothing holds the log meanwhile: if it changed, `apply_truncation` refuses the plan. From
-there to the end the caller holds `log.changing`, and nothing is appended.
+A plan reads up to one segment to replay the producers from their last snapshot to the new end, which takes seconds for
+a large segment on a cold disk. The log is not locked meanwhile: if it changed, `apply_truncation` refuses the plan.
+From then on the caller holds `log.changing`, and nothing is appended.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ __all__ = ["FileTruncation", "Shape", "Truncation", "plan", "plan_fresh_start", 
 
 
 class Shape(NamedTuple):
-    """What a plan relies on. A segment that was replaced or a batch that was appended makes another shape."""
+    """What a plan relies on. It differs after a segment was replaced or a batch was appended."""
 
     segments: tuple[Segment, ...]
     start_offset: int
@@ -32,7 +32,7 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
-    """A truncation that was planned: the first `kept` segments stay, the last of them as `tail` says."""
+    """A planned truncation: the first `kept` segments remain, the last of them cut as in `tail`."""
 
     shape: Shape
     end: int
@@ -44,7 +44,7 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTruncation:
-    """What a truncation that was applied still has to do to the files."""
+    """The remaining work on files after a truncation was applied."""
 
     dropped: tuple[Segment, ...]
     active: Segment
@@ -56,7 +56,7 @@ class FileTruncation:
 def plan(
     shape: Shape, offset: int, *, topic_partition: str, producers_at: Callable[[int], tuple[Producers, int]]
 ) -> Truncation | None:
-    """`producers_at` gives the producers as they are at an offset, and the snapshot from which they were rebuilt."""
+    """`producers_at` returns the producers at an offset, and the offset of the snapshot they were rebuilt from."""
     if offset >= shape.end_offset:
         return None
     if offset < shape.segments[0].base_offset:
@@ -74,10 +74,10 @@ def plan_fresh_start(shape: Shape, offset: int, *, topic_partition: str) -> Trun
 
 
 def truncate_files(files: FileTruncation) -> None:
-    """The files after `Log.apply_truncation`. Blocking; never two at once for a log.
+    """Truncate the files, after `Log.apply_truncation`. Blocking; never twice at the same time for a log.
 
-    From the newest segment to the oldest, and the one that stays last: a crash between two steps leaves a log that
-    ends later, not one with a hole.
+    From the newest segment to the oldest, with the remaining one last: a crash between two steps leaves a longer log,
+    not one with a gap.
     """
     for segment in reversed(files.dropped):
         segment.mark_deleted()

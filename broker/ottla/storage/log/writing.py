@@ -1,6 +1,6 @@
-"""Appending to a log, as its leader or as a follower, rolling and flushing. One write for each append.
+"""Appends to a log, as leader or as follower; rolls and flushes. One write per append.
 
-All of it on the event loop, but for `flush` and `close`, which block.
+On the event loop, except `flush` and `close`, which block.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,8 @@ PART_OF_TRANSACTION = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
 class Appended(NamedTuple):
-    """Where a batch went. `log_append_time` is -1 unless the log sets it; `must_flush`: flush.messages is reached."""
+    """The result of an append. `log_append_time` is -1 unless the log sets it; `must_flush`: flush.messages is
+    reached."""
 
     base_offset: int
     last_offset: int
@@ -72,16 +73,16 @@ class WritableLog(ReadableLog):
         self._removals = found.removals
 
     def configure(self, settings: LogSettings) -> None:
-        """The topic's settings changed; they hold from the next append on."""
+        """New settings of the topic; they apply from the next append on."""
         self.settings = settings
 
     @property
     def last_stable_offset(self) -> int:
-        """As if all were replicated."""
+        """The last stable offset if everything were replicated."""
         return max(self.producers.last_stable_offset(self.end_offset), self.start_offset)
 
     def stable_below(self, high_watermark: int) -> int:
-        """The last stable offset. Never before the log's start: an open transaction's first records may be deleted."""
+        """The last stable offset. Never below the log start: an open transaction's first records may be deleted."""
         self.producers.replicated_to(high_watermark)
         return max(self.producers.last_stable_offset(high_watermark), min(self.start_offset, high_watermark))
 
@@ -90,13 +91,13 @@ class WritableLog(ReadableLog):
     def append(
         self, batch: Batch, *, leader_epoch: int, from_client: bool = True, ticket: Ticket | None = None
     ) -> Appended:
-        """Append a checked batch as leader. A refused or failed one (KafkaError, OSError) leaves nothing behind.
+        """Append a checked batch as leader, all or nothing (KafkaError, OSError).
 
-        The first batch of a transaction needs the `ticket` with which its transaction was verified.
+        The first batch of a transaction needs the `ticket` of its verification.
         """
         settings, now_ms = self.settings, self.clock.wall_ms()
         if batch.length + OVERHEAD_BYTES > settings.batch_bytes_max and not batch.is_control:
-            # A marker must get in, however small a topic's batches have to be.
+            # A marker is appended even if it exceeds the topic's max.message.bytes.
             raise too_large(self.topic_partition, settings, batch.size)
         if from_client:
             check_timestamps(batch, settings, now_ms)
@@ -132,7 +133,7 @@ class WritableLog(ReadableLog):
         return Appended(base_offset, last_offset, append_time, self.start_offset, False, must_flush)
 
     def _take_note(self, batch: Batch, *, base_offset: int, timestamp: int) -> None:
-        """The producers learn of a batch that was appended to the active segment."""
+        """Record a batch that was appended to the active segment: producers, epochs, aborted transactions."""
         ended = self.producers.update(batch, base_offset=base_offset, timestamp=timestamp)
         if ended is not None and ended.aborted:
             self._durability.folder_changed()
@@ -141,9 +142,9 @@ class WritableLog(ReadableLog):
     # Appending as follower
 
     def append_replicated(self, data: Buffer, *, leader_epoch: int) -> None:
-        """Append batches as the leader of this epoch has them; offsets and epochs must not go back.
+        """Append batches of this epoch's leader; offsets and epochs must not decrease.
 
-        None of them is written when one is refused (CORRUPT_MESSAGE); a failing disk (OSError) may keep the first ones.
+        All or none if one is refused (CORRUPT_MESSAGE); a failing disk (OSError) may keep the first ones.
         """
         batches = list(iterate(data))
         check_replicated(
@@ -157,7 +158,7 @@ class WritableLog(ReadableLog):
             self._append_run(run)
 
     def _runs(self, batches: list[Batch]) -> Iterator[list[Batch]]:
-        """The batches in as few writes as the segments allow; a new segment is begun where one is due."""
+        """The batches in as few writes as the segments allow; rolls where that is due."""
         run: list[Batch] = []
         size = 0
         for batch in batches:
@@ -173,12 +174,12 @@ class WritableLog(ReadableLog):
             yield run
 
     def _base_for(self, batch: Batch) -> int:
-        """At the log's end even when compaction left a gap before the batch: recovery takes a gap there for a loss."""
+        """The log's end, even if compaction left a gap before the batch: recovery would take a gap there for a loss."""
         is_near = batch.last_offset - self.end_offset <= RELATIVE_OFFSET_MAX
         return self.end_offset if is_near else batch.base_offset
 
     def _is_roll_due(self, batch: Batch, size_before: int) -> bool:
-        """Whether the batch needs a new segment, if so many bytes go into the active one before it."""
+        """Whether the batch needs a new segment, after `size_before` more bytes in the active one."""
         active = self._segments.active
         if active.size == 0 and size_before:
             return size_before + batch.size > self.settings.segment_bytes
@@ -202,7 +203,7 @@ class WritableLog(ReadableLog):
     # Rolling
 
     def roll(self, base_offset: int | None = None) -> Segment:
-        """Begin a new segment, by default at the log's end. An active one that begins there stays."""
+        """Start a new segment, by default at the log's end. An active one that starts there is kept."""
         base = self.end_offset if base_offset is None else base_offset
         active = self._segments.active
         if active.base_offset == base:
@@ -220,13 +221,13 @@ class WritableLog(ReadableLog):
         return segment
 
     def _new_segment(self, base_offset: int) -> Segment:
-        """Without its file yet."""
+        """A segment without its file."""
         segment = new_segment(self.folder, base_offset, settings=self.settings, system=self._system, files=self.files)
         self._durability.folder_changed()
         return segment
 
     def remove_later(self, deleted: Sequence[Segment]) -> None:
-        """Their files were marked as deleted; `take_due_removals` gives them after file.delete.delay.ms."""
+        """Their files are renamed to .deleted; `take_due_removals` returns them after file.delete.delay.ms."""
         due_ms = self.clock.wall_ms() + self.settings.file_delete_delay_ms
         for segment in deleted:
             self._removals.add(segment.paths(), due_ms=due_ms)
@@ -235,11 +236,11 @@ class WritableLog(ReadableLog):
 
     @property
     def flushed_offset(self) -> int:
-        """Everything below it is on the disk: the recovery point."""
+        """The recovery point: everything below it is on disk."""
         return self._durability.flushed_offset
 
     def flush(self) -> int:
-        """Make everything up to the present end durable; how far the log is durable then. Blocking; in a thread.
+        """Make everything up to the current end durable. Returns the durable offset. Blocking; in a thread.
 
         A failed flush is final: every later call raises the same OSError again.
         """
@@ -247,13 +248,13 @@ class WritableLog(ReadableLog):
         return self._durability.flush(self._segments, self.epochs, end=self.end_offset, cuts=cuts)
 
     def flush_sealed(self) -> int:
-        """The same for all but the active segment: what Kafka does in the background after a roll."""
+        """The same for all but the active segment, as Kafka does in the background after a roll."""
         cuts = self._durability.cuts
         end = self._segments.active.base_offset
         return self._durability.flush(self._segments, self.epochs, end=end, cuts=cuts)
 
     def close(self, clean: bool = True) -> None:
-        """Leave files that a clean `open` trusts without a scan; if not `clean`, only release them. Blocking."""
+        """Write files that a clean `open` trusts without a scan; if not `clean`, only release them. Blocking."""
         if clean:
             active = self._segments.active
             active.write_indexes()

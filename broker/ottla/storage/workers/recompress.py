@@ -1,7 +1,7 @@
-"""A client's batch, opened: checked, and in the codec that its topic asks for. Runs in the worker process.
+"""Validates a client's batch, and recompresses it with its topic's codec. Runs in the worker process.
 
-Checking streams, so its memory is bounded whatever a body decompresses to; its bytes and its CPU time have limits.
-Recompression holds the records.
+Validation streams, so its memory is bounded whatever a body decompresses to; bytes and CPU time are limited.
+Recompression holds all records in memory.
 """
 
 import time
@@ -16,7 +16,7 @@ from ottla.wire.record_checks import body_pieces, check_records
 
 __all__ = ["CHECKED_BYTES_MAX", "OPENING_CPU_S_MAX", "opened", "recompress"]
 
-CHECKED_BYTES_MAX = 1 << 30  # that a batch may decompress to: a batch of message.max.bytes full of zeros stays below
+CHECKED_BYTES_MAX = 1 << 30  # limit of a decompressed batch; a batch of message.max.bytes full of zeros stays below
 OPENING_CPU_S_MAX = 2.0  # for one batch
 
 
@@ -27,11 +27,11 @@ def opened(
     compacted_partition: str | None,
     recompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
 ) -> bytes | None:
-    """The batch in another codec; None when it can be stored as it came. KafkaError when it cannot be stored."""
+    """The batch in another codec; None if it can be stored unchanged. KafkaError if it is invalid."""
     batch = parse(data)
     if batch.codec != codec:
         return recompress(data, codec, level, recompressed_bytes_max, compacted_partition=compacted_partition)
-    # Compaction holds a batch in memory when it comes to it.
+    # Compaction holds a whole batch in memory.
     bytes_max = CHECKED_BYTES_MAX if compacted_partition is None else DECOMPRESSED_BYTES_MAX
     check_records(batch, _limited(body_pieces(batch), bytes_max), compacted_partition=compacted_partition)
     return None
@@ -45,9 +45,9 @@ def recompress(
     *,
     compacted_partition: str | None = None,
 ) -> bytes:
-    """The same records, offsets, timestamps and sequences in `codec`, with a CRC of their own.
+    """The same records, offsets, timestamps and sequences in `codec`, with a new CRC.
 
-    As in Kafka a control batch stays as it is. Records that do not frame are refused: the new CRC would vouch for them.
+    Control batches are unchanged, as in Kafka. Malformed records are refused: the new CRC would hide the damage.
     """
     batch = parse(data)
     if batch.is_control or batch.codec == codec:

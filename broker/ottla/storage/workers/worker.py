@@ -1,8 +1,9 @@
-"""Record-by-record work in a process of its own: a thread would fight the event loop for the interpreter's lock.
+"""Runs record-by-record work in a separate process: a thread would compete with the event loop for the interpreter's
+lock.
 
 The process starts with the first job, runs jobs one after another at low priority, and ends when it has been idle or
-when its input closes (so it never survives the broker). A job is a module-level function with picklable arguments. When
-the process dies, the jobs it held fail with WorkerDied and the next job starts a new one.
+when its input closes (so it never outlives the broker). A job is a module-level function with picklable arguments. When
+the process dies, its jobs fail with WorkerDied and the next job starts a new process.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ __all__ = ["InlineWorker", "ProcessWorker", "Worker", "WorkerDied"]
 
 T = TypeVar("T")
 IDLE_SECONDS_MAX = 60.0
-JOBS_MAX = 64  # waiting in one process; more callers wait outside
+JOBS_MAX = 64  # queued in the process; further callers wait
 CLOSE_SECONDS_MAX = 2.0
 
 
@@ -28,13 +29,13 @@ class WorkerDied(Exception):
 
 class Worker(Protocol):
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        """The function's value, or what it raised."""
+        """The function's value; raises what it raised."""
 
     async def close(self) -> None: ...
 
 
 class InlineWorker:
-    """The same without a process: for simulations and tests."""
+    """Runs jobs in this process: for simulations and tests."""
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         return function(*arguments)
@@ -55,7 +56,7 @@ class ProcessWorker:
 
     @property
     def pid(self) -> int | None:
-        """Of the running process; None while there is none."""
+        """The process id; None while no process runs."""
         return self._session.process.pid if self._session and self._session.alive else None
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
@@ -89,7 +90,7 @@ class ProcessWorker:
 
 
 class _Session:
-    """One life of the process. Replies come in the order of the jobs."""
+    """One run of the process. Replies arrive in the order of the jobs."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -148,7 +149,7 @@ class _Session:
         self.process.stdin.close()
 
     async def close(self) -> None:
-        """Ends the process: at once if it is idle; a job under way is killed, its files are written again next time."""
+        """End the process; a running job is killed, and its files are written again next time."""
         self.end()
         if self._jobs and self.process.returncode is None:
             self.process.kill()

@@ -1,4 +1,4 @@
-"""The other end of `worker.ProcessWorker`: jobs from its input, replies to its output, ends with its input."""
+"""The worker process of `worker.ProcessWorker`: reads jobs from its input, writes replies to its output."""
 
 import copyreg
 import os
@@ -50,9 +50,9 @@ def _packed(*, failed: bool, value: object) -> bytes:
 
 def main() -> None:
     os.nice(int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the broker, which closes this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the broker handles Ctrl-C and closes this process
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a job prints must not be taken for a reply
+    os.dup2(2, 1)  # output of a job must not be read as a reply
     serve(sys.stdin.buffer, replies)
 
 

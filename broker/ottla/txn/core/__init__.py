@@ -1,4 +1,4 @@
-"""One transactional id and what every event makes of it. Pure: no clock, disk or network.
+"""The state machine of one transactional id. Pure: no clock, disk or network.
 
-Whoever has the log calls it: `txn.shard`, `txn.coordinator`.
+`txn.shard` and `txn.coordinator` act; the docstring of `txn` lists the modules.
 """

@@ -1,8 +1,8 @@
-"""What a transaction coordinator answers, and what it writes first. Pure: Kafka 4.1's rules.
+"""The transaction coordinator's decisions, by Kafka 4.1's rules. Pure.
 
-A function gets the transaction as it is, or None, and gives a `Decision`. `write` goes into the log before the answer
-leaves; ending states call for markers once they are committed. Where a fresh producer id is needed and none was given,
-the answer is `NEEDS_PRODUCER_ID`: the same question is asked again with one.
+A function takes the current transaction, or None, and returns a `Decision`. `write` is appended before the answer is
+sent; a Prepare state requires markers once it is committed. `NEEDS_PRODUCER_ID`: the caller must repeat the call with a
+new producer id.
 """
 
 from collections.abc import Iterable
@@ -23,12 +23,12 @@ class Decision(NamedTuple):
 
     @property
     def may_pass_soon(self) -> bool:
-        """Refused only because the transaction before is still being ended."""
+        """Refused only because the previous transaction has not ended yet."""
         return self.code is Code.concurrent_transactions and self.write is None
 
 
 class ProducerSession(NamedTuple):
-    """Who a client says it is."""
+    """The producer id and epoch in a request."""
 
     producer_id: int
     epoch: int
@@ -42,7 +42,7 @@ def _refused(code: Code) -> Decision:
 
 
 def _accepted(transaction: Transaction, *, write: bool = True) -> Decision:
-    """With who the producer is from now on: with a new id, if that is to follow."""
+    """The decision carries the producer's id and epoch from now on."""
     rotates = transaction.next_producer_id != NONE
     session = (transaction.next_producer_id, 0) if rotates else (transaction.producer_id, transaction.epoch)
     return Decision(Code.none, *session, transaction if write else None)
@@ -61,7 +61,7 @@ def initiate(
     version: int,
     now_ms: int,
 ) -> Decision:
-    """A producer begins. `expected` is who it was, if it goes on after an error (KIP-360)."""
+    """InitProducerId. `expected` is the producer's previous id and epoch if it recovers from an error (KIP-360)."""
     if transaction is None:
         if new_producer_id == NONE:
             return NEEDS_PRODUCER_ID
@@ -85,14 +85,14 @@ def _begun(transaction: Transaction, *, epoch: int, last_epoch: int, timeout_ms:
 
 
 def _may_continue(transaction: Transaction, expected: ProducerSession) -> bool:
-    """Its epoch is checked later. A former id will do if its epochs were used up: the answer may have been lost."""
+    """The epoch is checked later. The previous id is accepted after a rotation: the answer may have been lost."""
     return expected.producer_id == transaction.producer_id or (
         expected.producer_id == transaction.previous_producer_id and expected.epoch >= EPOCH_LAST
     )
 
 
 def _fence_first(transaction: Transaction, *, version: int, new_producer_id: int, now_ms: int) -> Decision:
-    """The running transaction is aborted, and the producer comes again: no producer ever gets the epoch in between."""
+    """Abort the open transaction; the producer retries. No producer ever gets the epoch used for the abort."""
     decision = fence(transaction, version=version, new_producer_id=new_producer_id, now_ms=now_ms)
     return decision if decision is NEEDS_PRODUCER_ID else Decision(Code.concurrent_transactions, write=decision.write)
 
@@ -115,14 +115,14 @@ def _bump(transaction: Transaction, expected: ProducerSession | None, *, timeout
     if expected is not None:
         if expected.epoch == transaction.epoch:
             last_epoch = transaction.epoch
-        elif expected.epoch == transaction.last_epoch:  # it was bumped already, and the answer was lost
+        elif expected.epoch == transaction.last_epoch:  # a retry: it was bumped, and the answer was lost
             epoch, last_epoch = transaction.epoch, transaction.last_epoch
         else:
             return _refused(Code.producer_fenced)
     return _accepted(_begun(transaction, epoch=epoch, last_epoch=last_epoch, timeout_ms=timeout_ms, now_ms=now_ms))
 
 
-# AddPartitionsToTxn, AddOffsetsToTxn, and the partitions' leaders
+# AddPartitionsToTxn, AddOffsetsToTxn, verification by partition leaders
 
 
 def _mismatch(transaction: Transaction | None, session: ProducerSession) -> Code:
@@ -138,7 +138,7 @@ def add(
     *,
     now_ms: int,
 ) -> Decision:
-    """Partitions join; the first one begins the transaction."""
+    """Add partitions; the first one starts the transaction."""
     if transaction is not None and transaction.state in ENDING:
         return _refused(_ending_refusal(transaction, session))
     if (code := _mismatch(transaction, session)) is not Code.none:
@@ -151,7 +151,7 @@ def add(
 
 
 def _ending_refusal(transaction: Transaction, session: ProducerSession) -> Code:
-    """Until it has ended; also for one who knows the id that comes after it."""
+    """The code while the transaction is ending; also for a producer that has its next id already."""
     if session.producer_id == transaction.next_producer_id != NONE:
         return Code.concurrent_transactions
     code = _mismatch(transaction, session)
@@ -161,7 +161,7 @@ def _ending_refusal(transaction: Transaction, session: ProducerSession) -> Code:
 def verify(
     transaction: Transaction | None, session: ProducerSession, partitions: Iterable[TopicPartition]
 ) -> tuple[Code, dict[TopicPartition, Code]]:
-    """Whether these partitions are in the running transaction: a code for all, or one for each."""
+    """Whether these partitions are in the open transaction: a code for all, or one for each."""
     if (code := _mismatch(transaction, session)) is not Code.none:
         return code, {}
     assert transaction is not None
@@ -195,7 +195,7 @@ def end(
 def _end_same_epoch(
     transaction: Transaction, session: ProducerSession, *, commit: bool, version: int, now_ms: int
 ) -> Decision:
-    """The old flow: a retry looks like the end of a transaction without partitions, and gets the same answer."""
+    """The old flow: a retry cannot be told from ending an empty transaction, and gets the same answer."""
     if (code := _mismatch(transaction, session)) is not Code.none:
         return _refused(code)
     if transaction.state is State.ONGOING:
@@ -222,10 +222,10 @@ def _end_next_epoch(
     new_producer_id: int,
     now_ms: int,
 ) -> Decision:
-    """KIP-890: the epoch says which transaction is meant, so a retry is known by the epoch before the present one.
+    """KIP-890: the epoch identifies the transaction, so a retry has the previous epoch.
 
-    While markers are on their way everybody waits, as in Kafka: the producer has its next epoch (or id) already,
-    and may end its next transaction before the last one is complete.
+    While markers are in flight all requests wait, as in Kafka: the producer has its next epoch (or id) already and may
+    end its next transaction before the last one is complete.
     """
     if transaction.state in ENDING:
         return _refused(Code.concurrent_transactions)
@@ -252,7 +252,7 @@ def _end_next_epoch(
 
 
 def fence(transaction: Transaction, *, version: int, new_producer_id: int, now_ms: int) -> Decision:
-    """Abort a running transaction in the place of its producer."""
+    """Abort an open transaction in the place of its producer."""
     needs_id = version >= PER_TRANSACTION_EPOCHS and transaction.epochs_used_up
     if needs_id and new_producer_id == NONE:
         return NEEDS_PRODUCER_ID

@@ -1,4 +1,4 @@
-"""What brokers say to each other about transactions: MessagePack by field names, so that versions mix. Pure."""
+"""Requests between brokers about transactions: MessagePack by field names, so that versions can mix. Pure."""
 
 from collections.abc import Sequence
 
@@ -19,15 +19,16 @@ __all__ = [
     "read_orders",
 ]
 
-PARTITIONS_PER_MESSAGE_MAX = 10_000  # that markers are ordered for
+PARTITIONS_PER_MESSAGE_MAX = 10_000  # in one request for markers
 WRITE_MARKERS, ADD_PARTITIONS = "WriteMarkers", "AddPartitions"
 Partitions = Sequence[TopicPartition]
 
 
 class MarkerOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """How a transaction ended, for partitions that one broker leads.
+    """A transaction's end, for the partitions that one broker leads.
 
-    `after_epoch`: its records have lower epochs than the marker, so a marker that finds its own epoch is late.
+    `after_epoch`: the transaction's records have lower epochs than the marker. If the partition has a record with the
+    marker's epoch, the marker is late.
     """
 
     producer_id: int
@@ -51,11 +52,11 @@ class OrderUnread(msgspec.Struct, frozen=True):
 
 
 class TooMany(Exception):
-    """A message has more items than brokers send. The one argument says how many, as far as they were counted."""
+    """A message has more items than brokers send. The argument is their number, as far as counted."""
 
 
 def read_orders(data: bytes) -> list[MarkerOrder]:
-    """Counted before it is read: 300,000 items in a few megabytes take 75 MB and a tenth of a second. TooMany."""
+    """Items are counted before decoding: 300,000 in a few megabytes take 75 MB and 0.1 s. Raises TooMany."""
     orders = msgspec.msgpack.decode(data, type=OrdersUnread).orders
     if (count := items_in(orders)) > PARTITIONS_PER_MESSAGE_MAX:
         raise TooMany(count)
@@ -66,7 +67,7 @@ def read_orders(data: bytes) -> list[MarkerOrder]:
 
 
 def items_in(array: msgspec.Raw) -> int:
-    """As the head of a MessagePack array says; 0 for what is none, which fails when it is read."""
+    """The length in the header of a MessagePack array; 0 for anything else, which fails when decoded."""
     head = bytes(memoryview(array)[:5])
     match head[0]:
         case 0xDC:
@@ -78,7 +79,7 @@ def items_in(array: msgspec.Raw) -> int:
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
-    """Are these partitions in the producer's transaction? With `add`, they are added."""
+    """Asks whether these partitions are in the producer's transaction; with `add`, adds them."""
 
     transactional_id: str
     producer_id: int
@@ -88,6 +89,6 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Codes(msgspec.Struct, frozen=True):
-    """Kafka's codes, in the order in which things were asked for."""
+    """Kafka's codes, in the order of the request's items."""
 
     codes: list[int]

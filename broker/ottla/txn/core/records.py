@@ -76,17 +76,17 @@ def value_of(transaction: Transaction) -> bytes:
     )
 
 
-def effects_of(transaction: Transaction, in_force: Callable[[int], None]) -> Effects:
-    """A decision is written. One that ends the transaction is sent to the leaders of its partitions, as markers."""
-    effects: Effects = [Write([(key_of(transaction.id), value_of(transaction))], in_force=in_force)]
+def effects_of(transaction: Transaction, on_appended: Callable[[int], None]) -> Effects:
+    """Write a decision. If it ends the transaction, send it to the leaders of its partitions as markers."""
+    effects: Effects = [Write([(key_of(transaction.id), value_of(transaction))], on_appended=on_appended)]
     if transaction.state in ENDING:
         effects.append(Send(transaction))
     return effects
 
 
 def read_value(transactional_id: str, value: memoryview) -> Transaction:
-    """ValueError for a state that is never written. `last_epoch` is not in the log: a retry at the next coordinator is
-    recognized by the version instead."""
+    """Raises ValueError for a state that is never written. The log does not have `last_epoch`: the next coordinator
+    recognizes a retry by the version instead."""
     read = _read_value(value)
     version = read.client_transaction_version or 0
     state = State(read.transaction_status)

@@ -1,4 +1,4 @@
-"""The states of a transactional id, and which event leads where. Pure.
+"""The states of a transactional id and the table of their transitions. Pure.
 
         ADD                  COMMIT                MARKED
 Empty ────────► Ongoing ─────────────► PrepareCommit ────► CompleteCommit ─┐
@@ -13,7 +13,7 @@ __all__ = ["ENDING", "NEXT", "SETTLED", "Event", "State"]
 
 
 class State(IntEnum):
-    """By the numbers that the log has for them."""
+    """The values are those in the log."""
 
     EMPTY = 0
     ONGOING = 1
@@ -26,17 +26,17 @@ class State(IntEnum):
 
     @property
     def label(self) -> str:
-        """Kafka's name for it."""
+        """Kafka's name."""
         return self.name.title().replace("_", "")
 
 
 class Event(Enum):
-    INIT = auto()  # a producer begins with this transactional id
-    ADD = auto()  # a partition joins the transaction
+    INIT = auto()  # InitProducerId with this transactional id
+    ADD = auto()  # a partition is added to the transaction
     COMMIT = auto()
     ABORT = auto()
-    ABORT_NOTHING = auto()  # with epochs per transaction: an abort before anything was added, for its new epoch
-    FENCE = auto()  # another producer came, or time is up: the running one is shut out and its transaction aborted
+    ABORT_NOTHING = auto()  # with epochs per transaction: an abort of an empty transaction, which bumps the epoch
+    FENCE = auto()  # another producer, or a time-out: the producer is fenced and its transaction aborted
     MARKED = auto()  # every partition has its marker
     EXPIRE = auto()
 
@@ -54,7 +54,7 @@ NEXT: dict[tuple[State, Event], State] = {
     (S.ONGOING, E.COMMIT): S.PREPARE_COMMIT,
     (S.ONGOING, E.ABORT): S.PREPARE_ABORT,
     (S.ONGOING, E.FENCE): S.PREPARE_EPOCH_FENCE,
-    (S.PREPARE_EPOCH_FENCE, E.ABORT): S.PREPARE_ABORT,  # at once: the log never has the state before
+    (S.PREPARE_EPOCH_FENCE, E.ABORT): S.PREPARE_ABORT,  # immediately: PrepareEpochFence is never written
     (S.PREPARE_COMMIT, E.MARKED): S.COMPLETE_COMMIT,
     (S.PREPARE_ABORT, E.MARKED): S.COMPLETE_ABORT,
     (S.COMPLETE_COMMIT, E.INIT): S.EMPTY,

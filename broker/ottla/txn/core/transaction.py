@@ -1,6 +1,6 @@
-"""One transactional id as the log has it, and what each event makes of it. Pure; values never change, new ones follow.
+"""One transactional id as the log has it, and its change by each event. Pure; values are immutable.
 
-Times are wall-clock milliseconds, for they outlive the coordinator.
+Times are wall-clock milliseconds, because they outlive the coordinator.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ __all__ = ["EPOCH_LAST", "EPOCH_MAX", "NONE", "PER_TRANSACTION_EPOCHS", "TopicPa
 
 NONE = -1
 EPOCH_MAX = 2**15 - 1
-EPOCH_LAST = EPOCH_MAX - 1  # that a producer may have: one more must be left to shut it out with
+EPOCH_LAST = EPOCH_MAX - 1  # of a producer: one more epoch must remain to fence it
 PER_TRANSACTION_EPOCHS = 2  # transaction.version of KIP-890
 
 TopicPartition: TypeAlias = tuple[str, int]
@@ -21,10 +21,10 @@ TopicPartition: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """`last_epoch` is the one before `epoch` while its owner may still come back with it, else -1.
+    """`last_epoch` is the previous epoch while a retry may still use it, otherwise -1.
 
-    `next_producer_id` takes the place of `producer_id` when the transaction is complete: its epochs are used up.
-    `client_version` is the transaction.version by which the last end was decided.
+    `next_producer_id` replaces `producer_id` when the transaction is complete, if its epochs are used up.
+    `client_version` is the transaction.version of the last end.
     """
 
     id: str
@@ -54,7 +54,7 @@ class Transaction:
     def initiated(
         self, *, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int
     ) -> "Transaction":
-        """A producer begins, with this id and epoch."""
+        """After InitProducerId, with this id and epoch."""
         return Transaction(
             id=self.id,
             producer_id=producer_id,
@@ -77,7 +77,7 @@ class Transaction:
         )
 
     def ending(self, event: Event, *, version: int, next_producer_id: int, now_ms: int) -> "Transaction":
-        """The end is decided, and with epochs per transaction the next epoch too."""
+        """After the decision to end it; with epochs per transaction this also sets the next epoch."""
         bumps = version >= PER_TRANSACTION_EPOCHS
         assert not bumps or self.epoch < EPOCH_MAX, self
         return replace(
@@ -92,7 +92,7 @@ class Transaction:
         )
 
     def fenced(self, *, version: int, next_producer_id: int, now_ms: int) -> "Transaction":
-        """Aborted in the place of its producer, whose epoch is over."""
+        """After the decision to abort it in the place of its producer, whose epoch is fenced."""
         fencing = replace(self, state=self.after(Event.FENCE))
         if version < PER_TRANSACTION_EPOCHS:
             fencing = replace(fencing, epoch=self.epoch + 1, last_epoch=NONE)
@@ -113,7 +113,7 @@ class Transaction:
             last_epoch=self.epoch if rotates else self.last_epoch,
         )
 
-    def is_late(self, now_ms: int) -> bool:
+    def is_timed_out(self, now_ms: int) -> bool:
         return self.state is State.ONGOING and now_ms > self.started_ms + self.timeout_ms
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:

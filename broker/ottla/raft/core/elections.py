@@ -1,4 +1,4 @@
-"""The role of one member: how it stands for election, votes, follows a leader, begins and ends to lead. Pure.
+"""Elections from one member's side: its role, how it stands for election, votes, follows a leader, steps down. Pure.
 
     FOLLOWER --timeout--> PRE_CANDIDATE --majority--> CANDIDATE --majority--> LEADER
         ^---------------- a higher term, a leader of this term, or no contact with a majority ----'
@@ -19,7 +19,7 @@ from ottla.raft.core.log import RaftLog
 from ottla.raft.core.messages import HardState, Member, Message
 from ottla.raft.core.quorum import Tally, is_voter, tally
 
-__all__ = ["Role", "Roles"]
+__all__ = ["Elections", "Role"]
 
 
 class Role(Enum):
@@ -29,11 +29,11 @@ class Role(Enum):
     LEADER = "leader"
 
 
-class Roles:
-    """Invariant: `leadership` is there exactly while the role is LEADER, and is of this term.
+class Elections:
+    """Invariant: `leadership` is set exactly while the role is LEADER, and belongs to the current term.
 
-    `outbox` are messages to be sent once the term and the vote are on disk; `forgetful` are members that lost what they
-    had acknowledged, and up to where.
+    `outbox` holds messages to send once the term and the vote are on disk. `losses` maps each member that lost entries
+    it had acknowledged to the index of the last one.
     """
 
     def __init__(self, config: RaftConfig, *, hard_state: HardState, log: RaftLog, random: Random, now: float) -> None:
@@ -46,7 +46,7 @@ class Roles:
         self.leader: int | None = None
         self.leadership: Leadership | None = None
         self.outbox: list[Message] = []
-        self.forgetful: dict[int, int] = {}
+        self.losses: dict[int, int] = {}
         self._random = random
         self._admission = Admission(log)
         self._leader_heard_at = now
@@ -54,7 +54,7 @@ class Roles:
         self._election_deadline = now
         self._reset_election_deadline()
         if self.is_sole_voter or not self.may_stand:
-            # Nobody to wait for; or nobody will come unless asked.
+            # A sole voter elects itself; an observer has to ask for the log.
             self._election_deadline = now
 
     @property
@@ -63,22 +63,22 @@ class Roles:
 
     @property
     def may_stand(self) -> bool:
-        """A voter whose removal may not be committed still stands: it may be the only one that has that entry."""
+        """A voter whose removal may be uncommitted still stands: it may be the only one that has that entry."""
         return any(is_voter(voters, self.member) for voters in self.log.voters_possible())
 
     @property
     def is_sole_voter(self) -> bool:
         return len(self.log.voters) == 1 and self.is_voter
 
-    # -- what happened
+    # -- events
 
     def step(self, message: Message, now: float) -> str | None:
-        """None, or why the message was dropped: nobody sends such a one by right."""
+        """Process a message. Returns why it was dropped, or None."""
         self.now = now
         peers = self.leadership.peers if self.leadership is not None else ()
         if refusal := self._admission.refusal(message, term=self.term, vote=self.vote, peers=peers):
             return refusal
-        if not _HAS_OWN_TERM_RULE.get(type(message), Roles._accept_term)(self, message):
+        if not _HAS_OWN_TERM_RULE.get(type(message), Elections._accept_term)(self, message):
             return None
         handler = _HANDLERS.get((self.role, type(message)))
         if handler is not None:
@@ -92,7 +92,7 @@ class Roles:
         return self._admission.may_hint(source)
 
     def tick(self, now: float) -> None:
-        """Call it when `deadline` has passed; earlier or more often does no harm."""
+        """Call when `deadline` has passed; earlier or repeated calls do no harm."""
         self.now = now
         if self.leadership is not None:
             if not self.leadership.tick(now):
@@ -108,13 +108,13 @@ class Roles:
         return self._election_deadline if self.leadership is None else self.leadership.deadline()
 
     def leader_gone(self, node_id: int, now: float) -> None:
-        """The leader's process has ended: no need to wait for its silence. One after the other, so that votes do not
-        split: all learn of it at the same moment."""
+        """The leader's process has ended, so there is no need to wait for the time-out. The followers start elections
+        one after the other: all learn of it at the same moment, and votes would split."""
         self.now = now
         if self.role is Role.FOLLOWER and self.leader == node_id:
             self.leader = None
             turn = sum(voter.id < self.member.id for voter in self.log.voters if voter.id != node_id)
-            # Half a turn for the others to notice too: until then they would not vote.
+            # Half a step later, so that the other followers have noticed too: before that they would not vote.
             self._election_deadline = now + (turn + 0.5 + self._random.random() / 4) * self.config.heartbeat_s / 2
 
     # -- terms
@@ -127,7 +127,7 @@ class Roles:
         if message.term == self.term:
             return True
         if isinstance(message, m.Append | m.InstallSnapshot):
-            # A leader of the past: it learns from our term in the answer that it has to step down.
+            # A leader of an old term: it learns from our term in the answer that it has to step down.
             self._send(m.AppendReply(self.member, message.source.id, self.term, accepted=False, index=0))
         return False
 
@@ -155,13 +155,13 @@ class Roles:
         return message.term == self.term
 
     def _hears_a_leader(self) -> bool:
-        """Then an election would only disturb. A leader itself hears a majority, or it would have stepped down."""
+        """Then an election would only disrupt. A leader hears a majority, otherwise it would have stepped down."""
         if self.leader is None:
             return False
         return self.leader == self.member.id or self.now < self._leader_heard_at + self.config.silence_s
 
     def _show_the_leader(self, message: m.VoteRequest) -> None:
-        """The asker may have been removed from the voters while it was away: it learns that only from the leader."""
+        """The sender may have been removed from the voters while it was down: only the leader can tell it."""
         if not message.pre:
             return
         if self.leadership is not None:
@@ -172,7 +172,7 @@ class Roles:
     # -- elections
 
     def _campaign(self, *, pre: bool, handover: bool = False) -> None:
-        """Pre-vote first: a node that cannot win does not raise the term and so disturbs nobody."""
+        """Pre-vote first: a node that cannot win does not raise the term, so it does not disrupt the quorum."""
         self._reset_election_deadline()
         self.leader = None
         if pre:
@@ -209,7 +209,7 @@ class Roles:
         if granted and not message.pre:
             self.vote = message.source
             self._reset_election_deadline()
-        # A granted pre-vote answers in the term that was asked about: the asker is not in it yet.
+        # A granted pre-vote carries the requested term, which the candidate has not entered yet.
         term = message.term if granted else self.term
         self._send(m.VoteReply(self.member, message.source.id, term, granted=granted, pre=message.pre))
 
@@ -233,12 +233,12 @@ class Roles:
         self.leadership.begin(self._votes, self.now)
 
     def _lost_entries(self, node_id: int, last_index: int) -> None:
-        self.forgetful[node_id] = last_index
+        self.losses[node_id] = last_index
 
     def take_losses(self) -> dict[int, int]:
-        """Members that lost what they had acknowledged, since the last call."""
-        losses, self.forgetful = self.forgetful, {}
-        return losses
+        """Members that lost acknowledged entries since the last call."""
+        taken, self.losses = self.losses, {}
+        return taken
 
     def _on_append_reply(self, message: m.AppendReply) -> None:
         assert self.leadership is not None
@@ -254,7 +254,7 @@ class Roles:
             self._leave_the_voters()
 
     def _leave_the_voters(self) -> None:
-        """Of a leader that was removed. Nobody comes to an observer unless asked, and by then there is somebody to
+        """Step down as a removed leader. An observer has to ask for the log; it waits until there is a leader to
         ask."""
         self._become_follower(self.term, None)
         self._election_deadline = self.now + self.config.heartbeat_s
@@ -276,7 +276,7 @@ class Roles:
         self._heard_leader(message)
         log, previous = self.log, message.previous_index
         if previous and previous < log.commit:
-            # Sent before our answers arrived; what is committed is surely the same.
+            # Sent before our answers arrived; committed entries are the same in both logs.
             self._accept(message, log.commit)
         elif log.term_at(previous) == message.previous_term or not previous:
             log.merge(message.entries)
@@ -329,8 +329,7 @@ class Roles:
             self._send(m.LeaderHint(self.member, message.source.id, self.term, leader=self.leader))
 
     def _on_leader_hint(self, message: m.LeaderHint) -> None:
-        """An observer may know too few voters to find the leader by itself, and so may one that still thinks it
-        votes."""
+        """An observer, or a removed voter that does not know it yet, may know too few voters to find the leader."""
         if self.leader is None and message.leader != self.member.id:
             self._join(message.leader)
 
@@ -342,23 +341,23 @@ class Roles:
         self.outbox.append(message)
 
 
-_HAS_OWN_TERM_RULE: dict[type[Message], Callable[[Roles, Any], bool]] = {
-    m.VoteRequest: Roles._accept_request_term,
-    m.VoteReply: Roles._accept_reply_term,
-    m.Join: Roles._accept_any_term,
-    m.LeaderHint: Roles._accept_any_term,
+_HAS_OWN_TERM_RULE: dict[type[Message], Callable[[Elections, Any], bool]] = {
+    m.VoteRequest: Elections._accept_request_term,
+    m.VoteReply: Elections._accept_reply_term,
+    m.Join: Elections._accept_any_term,
+    m.LeaderHint: Elections._accept_any_term,
 }
 
-_HANDLERS: dict[tuple[Role, type[Message]], Callable[[Roles, Any], None]] = {
-    **{(role, m.VoteRequest): Roles._on_vote_request for role in Role},
-    **{(role, m.Join): Roles._on_join_elsewhere for role in Role if role is not Role.LEADER},
-    **{(role, m.Append): Roles._on_append for role in Role if role is not Role.LEADER},
-    **{(role, m.InstallSnapshot): Roles._on_snapshot for role in Role if role is not Role.LEADER},
-    (Role.FOLLOWER, m.LeaderHint): Roles._on_leader_hint,
-    (Role.PRE_CANDIDATE, m.LeaderHint): Roles._on_leader_hint,
-    (Role.FOLLOWER, m.TimeoutNow): Roles._on_timeout_now,
-    (Role.PRE_CANDIDATE, m.VoteReply): Roles._on_vote_reply,
-    (Role.CANDIDATE, m.VoteReply): Roles._on_vote_reply,
-    (Role.LEADER, m.AppendReply): Roles._on_append_reply,
-    (Role.LEADER, m.Join): Roles._on_join,
+_HANDLERS: dict[tuple[Role, type[Message]], Callable[[Elections, Any], None]] = {
+    **{(role, m.VoteRequest): Elections._on_vote_request for role in Role},
+    **{(role, m.Join): Elections._on_join_elsewhere for role in Role if role is not Role.LEADER},
+    **{(role, m.Append): Elections._on_append for role in Role if role is not Role.LEADER},
+    **{(role, m.InstallSnapshot): Elections._on_snapshot for role in Role if role is not Role.LEADER},
+    (Role.FOLLOWER, m.LeaderHint): Elections._on_leader_hint,
+    (Role.PRE_CANDIDATE, m.LeaderHint): Elections._on_leader_hint,
+    (Role.FOLLOWER, m.TimeoutNow): Elections._on_timeout_now,
+    (Role.PRE_CANDIDATE, m.VoteReply): Elections._on_vote_reply,
+    (Role.CANDIDATE, m.VoteReply): Elections._on_vote_reply,
+    (Role.LEADER, m.AppendReply): Elections._on_append_reply,
+    (Role.LEADER, m.Join): Elections._on_join,
 }

@@ -1,7 +1,7 @@
-"""Who may become a voter, who may cease to be one, and the steps from one set of voters to another. Pure.
+"""Which nodes may be added to the voters or removed from them, and the voter sets in between. Pure.
 
-Kafka's requests ask about a member: a node with its directory. Operators may ask about a node alone, written as
-ANY_DIRECTORY; then asking twice changes nothing twice.
+Kafka's requests name a member: a node with its directory. Operators may name a node alone (ANY_DIRECTORY); such a
+request is idempotent.
 """
 
 import msgspec
@@ -14,12 +14,12 @@ from ottla.raft.core.quorum import find
 
 __all__ = ["addition_waits_for", "check_addition", "check_removal", "steps_to_add", "steps_to_remove"]
 
-# A voter that is far behind would count in the majority without helping it.
+# A voter that is far behind counts towards the majority but cannot acknowledge new entries.
 ENTRIES_BEHIND_MAX = 1_000
 
 
 def check_addition(voters: Voters, asked: Member) -> None:
-    """KafkaError for a node that votes already; not for an operator's, which may have another directory now."""
+    """KafkaError for a node that is a voter already; an operator may add it again, with its new directory."""
     known = find(voters, asked.id)
     if known is None or asked.directory == ANY_DIRECTORY:
         return
@@ -30,7 +30,7 @@ def check_addition(voters: Voters, asked: Member) -> None:
 
 
 def addition_waits_for(asked: Member, peer: Progress | None, *, commit: int, heard_since: float) -> str | None:
-    """What the node that follows as `peer` still lacks; None when it may vote."""
+    """Why the node that follows as `peer` may not vote yet; None when it may."""
     node = f"node {asked.id}"
     if peer is None or peer.heard_at < heard_since:
         return f"{node} does not follow the metadata log"
@@ -43,7 +43,7 @@ def addition_waits_for(asked: Member, peer: Progress | None, *, commit: int, hea
 
 
 def check_removal(voters: Voters, asked: Member) -> None:
-    """KafkaError for a member that does not vote, and for the last one that does."""
+    """KafkaError for a member that is no voter, and for the only voter."""
     known = find(voters, asked.id)
     if known is not None and len(voters) == 1:
         raise KafkaError(Code.voter_not_found, f"Node {asked.id} is the only voter; add another one first.")
@@ -58,18 +58,18 @@ def _listed(voters: Voters) -> str:
 
 
 def steps_to_add(voters: Voters, member: Member, endpoint: str) -> list[Voters]:
-    """A node that came back with another directory loses its old vote first: that one's promises are gone."""
+    """A node that returned with another directory is removed first: the log and vote it had as a voter are lost."""
     known = find(voters, member.id)
     added = Voter(member.id, member.directory, endpoint)
     if known is None:
         return [(*voters, added)]
     if known.is_member(member):
-        named = msgspec.structs.replace(known, directory=member.directory)
-        return [] if known == named else [tuple(named if voter == known else voter for voter in voters)]
+        replaced = msgspec.structs.replace(known, directory=member.directory)
+        return [] if known == replaced else [tuple(replaced if voter == known else voter for voter in voters)]
     others = tuple(voter for voter in voters if voter.id != member.id)
     return [others, (*others, added)]
 
 
 def steps_to_remove(voters: Voters, node_id: int) -> list[Voters]:
-    left = tuple(voter for voter in voters if voter.id != node_id)
-    return [left] if len(left) < len(voters) else []
+    remaining = tuple(voter for voter in voters if voter.id != node_id)
+    return [remaining] if len(remaining) < len(voters) else []

@@ -1,7 +1,8 @@
-"""Markers are ordered from the leaders of a transaction's partitions, until all have written them.
+"""Sends a transaction's markers to the leaders of its partitions until all have written them.
 
-Orders to one broker are gathered while an earlier message to it is on its way, so that many small transactions share
-messages. A leader that changed, is away or lacks replicas is tried again; a partition whose topic was deleted is done.
+Orders to one broker are gathered while an earlier request to it is in flight, so that many small transactions share
+requests. If a leader changed, is unreachable or lacks replicas, the order is retried; partitions of deleted topics are
+done.
 """
 
 import asyncio
@@ -16,13 +17,13 @@ from ottla.txn.core.states import State
 from ottla.txn.core.transaction import TopicPartition, Transaction
 from ottla.txn.exchange import Exchange
 
-__all__ = ["Markers"]
+__all__ = ["MarkerSender"]
 
 log = logging.getLogger("ottla.txn")
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.02, 1.0
 ORDERS_PER_MESSAGE_MAX = 1000
-# A newer epoch of the producer has written there: what was open before it has been decided.
+# INVALID_PRODUCER_EPOCH: a newer epoch has written there, so the earlier transaction has ended.
 DONE = (Code.none, Code.invalid_producer_epoch)
 
 
@@ -52,7 +53,7 @@ class _Outbox:
             self._sending = None
 
     def _next_count(self) -> int:
-        """How many of the orders that wait fit into a message; one does."""
+        """How many waiting orders fit into one request, at least one."""
         partitions = 0
         for count, (order, _) in enumerate(self._waiting[:ORDERS_PER_MESSAGE_MAX]):
             partitions += len(order.partitions)
@@ -64,7 +65,7 @@ class _Outbox:
         try:
             codes = await self._exchange.write_markers(self._broker_id, [order for order, _ in batch])
         except Unreachable as error:
-            log.info("markers for broker %d are sent again: %s", self._broker_id, error)
+            log.info("markers for broker %d were not answered; retrying: %s", self._broker_id, error)
             codes = [Code.network_exception for order, _ in batch for _ in order.partitions]
         position = 0
         for order, answer in batch:
@@ -78,7 +79,7 @@ class _Outbox:
             self._sending.cancel()
 
 
-class Markers:
+class MarkerSender:
     def __init__(self, *, feed: MetadataFeed, exchange: Exchange) -> None:
         self._feed = feed
         self._exchange = exchange
@@ -91,7 +92,7 @@ class Markers:
             outcomes = await asyncio.gather(*(self._send(broker, order) for broker, order in orders))
             for (_, order), codes in zip(orders, outcomes, strict=True):
                 if Code.transaction_coordinator_fenced in codes:
-                    log.warning("transaction %s has another coordinator now; its end is left to it", transaction.id)
+                    log.warning("transaction %s has another coordinator now, which will finish it", transaction.id)
                     return False
                 left -= {one for one, code in zip(order.partitions, codes, strict=True) if code in DONE}
             if not leads():
@@ -110,7 +111,7 @@ class Markers:
     def _orders(
         self, transaction: Transaction, left: set[TopicPartition], coordinator_epoch: int
     ) -> list[tuple[int, MarkerOrder]]:
-        """With the broker that leads; partitions that exist no more are taken out of `left`."""
+        """Orders by leader; partitions of deleted topics are removed from `left`."""
         by_leader: dict[int, list[TopicPartition]] = {}
         for topic, index in sorted(left):
             state = self._feed.image.partition(topic, index)

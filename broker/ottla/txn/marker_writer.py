@@ -1,4 +1,4 @@
-"""Markers for partitions that this broker leads: the last step of every end of a transaction."""
+"""Writes markers into partitions that this broker leads: the last step of ending a transaction."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -13,9 +13,9 @@ from ottla.wire.markers import Marker
 __all__ = ["Marked", "MarkerWriter"]
 
 COMMIT_SECONDS_MAX = 30.0
-PARTITIONS_PER_SLICE = 100  # written in one go, in a few milliseconds; then the loop serves others
+PARTITIONS_PER_SLICE = 100  # written in one turn of the loop, in a few milliseconds
 Marked = Callable[[Partition, Marker, int], None]
-"""Called for a marker as soon as it stands in the log, at this offset."""
+"""Called for each marker when it is appended, with its offset."""
 
 
 class MarkerWriter:
@@ -24,14 +24,14 @@ class MarkerWriter:
         self._marked = marked
 
     async def write(self, order: MarkerOrder) -> list[Code]:
-        """A code for each partition, when all that were written are committed."""
+        """A code for each partition, when all markers are committed."""
         if len(order.partitions) > PARTITIONS_PER_SLICE:
             return await self._write_in_slices([order])
         begun = [self._begin(order, one) for one in order.partitions]
         return list(await asyncio.gather(*(_outcome(one) for one in begun)))
 
     async def write_all(self, orders: Sequence[MarkerOrder]) -> list[Code]:
-        """One code after the other, for all partitions of all orders."""
+        """The codes for all partitions of all orders, in order."""
         if sum(len(order.partitions) for order in orders) > PARTITIONS_PER_SLICE:
             return await self._write_in_slices(orders)
         found = await asyncio.gather(*map(self.write, orders))

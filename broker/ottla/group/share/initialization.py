@@ -1,9 +1,9 @@
-"""Which share-partitions of a group get a state, keep it or lose it: what the group records about its persister. Pure.
+"""Which share-partitions of a group have a state at the persister, as the group records it. Pure.
 
     subscribed, not recorded ─▶ initializing ─ persister made it ─▶ initialized ─ its offsets are deleted ─▶ deleting
 
-Every step is written before the next begins, so that whoever coordinates next can finish it: beginning a state that is
-there, and deleting one that is not, are no errors.
+Every step is recorded before the next one starts, so that the next coordinator can finish it: initializing a state that
+exists and deleting one that does not are no errors. `group.persisting` performs the steps.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,13 +14,13 @@ from ottla.metadata.model.image import Image
 
 __all__ = [
     "assignable",
-    "beginning",
-    "begun",
-    "lacking",
-    "leaving",
-    "left",
-    "orphans",
+    "deleted_topics",
+    "finish_deleting",
+    "finish_initializing",
     "partitions_in",
+    "start_deleting",
+    "start_initializing",
+    "uninitialized",
 ]
 
 Found = Mapping[bytes, TopicStates]
@@ -30,8 +30,8 @@ def partitions_in(found: Found) -> Partitions:
     return frozenset((topic_id, index) for topic_id, each in found.items() for index in each.partitions)
 
 
-def lacking(states: StatePartitions, names: Iterable[str], image: Image) -> Partitions:
-    """Partitions of these topics without a state, or with one that may not have been made."""
+def uninitialized(states: StatePartitions, names: Iterable[str], image: Image) -> Partitions:
+    """Partitions of these topics that are not recorded as initialized."""
     wanted: set[Partition] = set()
     for name in names:
         if (topic := image.topics.get(name)) is not None:
@@ -40,7 +40,7 @@ def lacking(states: StatePartitions, names: Iterable[str], image: Image) -> Part
 
 
 def assignable(states: StatePartitions, names: Iterable[str], image: Image) -> dict[bytes, int]:
-    """Of those of these topics that exist, how many partitions, from the first one on, have a state."""
+    """For each of these topics that exists: how many of its partitions, counted from the first, have a state."""
     found = {}
     for name in names:
         topic = image.topics.get(name)
@@ -51,8 +51,8 @@ def assignable(states: StatePartitions, names: Iterable[str], image: Image) -> d
     return found
 
 
-def orphans(states: StatePartitions, image: Image) -> frozenset[bytes]:
-    """Recorded topics that exist no more."""
+def deleted_topics(states: StatePartitions, image: Image) -> frozenset[bytes]:
+    """Recorded topics that no longer exist."""
     known = {*states.initializing, *states.initialized, *states.deleting}
     return frozenset(known - {topic.id.bytes for topic in image.topics.values()})
 
@@ -60,15 +60,15 @@ def orphans(states: StatePartitions, image: Image) -> frozenset[bytes]:
 # -- steps
 
 
-def beginning(states: StatePartitions, partitions: Partitions, image: Image) -> StatePartitions:
-    """These are about to begin, or to begin again. The deletion of their topics is called off."""
+def start_initializing(states: StatePartitions, partitions: Partitions, image: Image) -> StatePartitions:
+    """Record these as initializing, also those that are initialized. A deletion of their topics is cancelled."""
     named = _named(partitions, image)
     deleting = {topic_id: name for topic_id, name in states.deleting.items() if topic_id not in named}
     return StatePartitions(_merged(states.initializing, named), states.initialized, deleting)
 
 
-def begun(states: StatePartitions, partitions: Partitions) -> StatePartitions:
-    """Those that are still recorded as beginning have begun. A topic that was deleted meanwhile stays deleted."""
+def finish_initializing(states: StatePartitions, partitions: Partitions) -> StatePartitions:
+    """Record those of these that are initializing as initialized. A topic that was deleted meanwhile stays deleted."""
     done = {
         topic_id: TopicStates(
             each.name, each.partitions & frozenset(at for topic, at in partitions if topic == topic_id)
@@ -83,10 +83,12 @@ def begun(states: StatePartitions, partitions: Partitions) -> StatePartitions:
     return StatePartitions(_filled(rest), initialized, states.deleting)
 
 
-def leaving(states: StatePartitions, topic_ids: Iterable[bytes], image: Image) -> tuple[StatePartitions, Partitions]:
-    """All states of these topics are about to be deleted; which those are.
+def start_deleting(
+    states: StatePartitions, topic_ids: Iterable[bytes], image: Image
+) -> tuple[StatePartitions, Partitions]:
+    """Record these topics as deleting; also returns the partitions whose state must be deleted.
 
-    Of a topic whose deletion has begun already, the partitions are recorded no longer: it may be any that exists.
+    The record of a topic that was deleting before does not name partitions, so all of the topic are returned.
     """
     gone = frozenset(topic_ids)
     known = _merged(states.initialized, states.initializing)
@@ -103,7 +105,7 @@ def leaving(states: StatePartitions, topic_ids: Iterable[bytes], image: Image) -
     return StatePartitions(initializing, initialized, deleting), going
 
 
-def left(states: StatePartitions, topic_ids: Iterable[bytes]) -> StatePartitions:
+def finish_deleting(states: StatePartitions, topic_ids: Iterable[bytes]) -> StatePartitions:
     gone = frozenset(topic_ids)
     deleting = {each: name for each, name in states.deleting.items() if each not in gone}
     return StatePartitions(states.initializing, states.initialized, deleting)

@@ -1,6 +1,6 @@
-"""The leader's end of a replication stream: one follower broker, all the partitions that it copies from this one.
+"""The leader's end of a replication stream: one follower broker, and all partitions that it copies from this one.
 
-The conversation is here; what is sent in which order is in `sending`.
+Here is the protocol; `sending` chooses what is sent in which order.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from ottla.replica.throttling import Throttles
 from ottla.wire import replication as frames
 from ottla.wire.replication import STREAM_SLOT, Follow, Frame, Hello, Refused
 
-__all__ = ["LeaderStream", "Led"]
+__all__ = ["LeaderHost", "LeaderStream"]
 
 log = logging.getLogger("ottla.replica")
 
 
-class Led(Protocol):
-    """What the stream asks of the host."""
+class LeaderHost(Protocol):
+    """What the stream needs of the host."""
 
     node_id: int
     throttles: Throttles
@@ -34,18 +34,18 @@ class Led(Protocol):
     def image(self) -> Image: ...
     def find(self, topic: str | bytes, index: int) -> Partition | None: ...
     def follower_progressed(self, partition: Partition) -> None:
-        """It may now belong to the in-sync set."""
+        """The follower may now be in sync."""
 
 
 class LeaderStream:
-    def __init__(self, stream: Stream, host: Led) -> None:
+    def __init__(self, stream: Stream, host: LeaderHost) -> None:
         self._stream = stream
         self._host = host
         self._hello: Hello
         self._outgoing: Outgoing
 
     async def run(self) -> None:
-        """Until the follower leaves or the stream breaks."""
+        """Serve until the follower leaves or the stream breaks."""
         try:
             if await self._greet():
                 await self._serve()
@@ -90,9 +90,9 @@ class LeaderStream:
         return self._absence(hello)
 
     def _absence(self, hello: Hello) -> KafkaError | None:
-        """Only brokers of the fleet copy, in the registration that this one knows.
+        """Only registered brokers of the fleet may copy, with the registration that this broker knows.
 
-        Either may hear of a registration first: one that comes too early, or as whom it was before, comes again.
+        Either side may learn of a registration first: a follower that is ahead of this broker, or behind, retries.
         """
         broker = self._host.image.brokers.get(hello.broker_id)
         if broker is None:
@@ -125,12 +125,12 @@ class LeaderStream:
                 for frame in self._outgoing.frames():
                     await self._stream.send(frame)
         except StreamLost:
-            self._stream.close()  # the receiving side hears of it and ends
+            self._stream.close()  # the receiving side gets the end of the stream
         except Exception:
             log.exception("sending to broker %d failed", self._hello.broker_id)
             self._stream.close()
 
-    # what the follower sends
+    # receiving
 
     def _receive(self, frame: Frame) -> None:
         match frame:
@@ -160,7 +160,8 @@ class LeaderStream:
             self._host.follower_progressed(slot.partition)
 
     def _registered_again(self, hello: Hello) -> None:
-        """The same broker with a new epoch: what it has still holds, and may now be enough to be in sync."""
+        """The same broker with a new epoch: its positions stay valid, and it may now be eligible for the in-sync
+        set."""
         if hello.broker_id != self._hello.broker_id:
             raise frames.BadFrame(f"broker {self._hello.broker_id} cannot become {hello.broker_id}")
         self._hello = hello
@@ -198,7 +199,7 @@ class LeaderStream:
 
 
 def _parting(partition: Partition, follow: Follow) -> frames.Diverged | frames.StartAt | None:
-    """Where the follower's log is not the beginning of this one; None when it is."""
+    """Where the follower's log diverges from this one; None if it is a prefix."""
     leader = partition.log
     if follow.end < leader.start_offset:
         return frames.StartAt(follow.slot, partition.leader_epoch, leader.start_offset)

@@ -1,6 +1,6 @@
-"""Replicas that were lost with a failed log dir are reported to the controller until the image says so too.
+"""Reports replicas in failed log dirs to the controller, until the image has them as lost too.
 
-It elects other leaders for them; the broker stays up with its other log dirs.
+The controller elects other leaders for them; the broker stays up with its other log dirs.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 1.0
 Replica = tuple[uuid.UUID, int]
 
 
-class Losing(Protocol):
+class LostReplicaHost(Protocol):
     node_id: int
 
     @property
@@ -35,7 +35,7 @@ class Losing(Protocol):
 
 
 class LostReplicas:
-    def __init__(self, host: Losing, *, controller: Controller) -> None:
+    def __init__(self, host: LostReplicaHost, *, controller: Controller) -> None:
         self._host = host
         self._controller = controller
         self._awake = asyncio.Event()
@@ -47,12 +47,12 @@ class LostReplicas:
         await asyncio.wait([self._task])
 
     def check(self) -> None:
-        """Something was lost, or the image moved: this broker may have registered again."""
+        """Called after a log dir failed, and for every image: this broker may have registered again."""
         if self._host.offline and self._unreported():
             self._awake.set()
 
     def _unreported(self) -> list[Replica]:
-        """Those that the image still counts on."""
+        """Lost replicas that the image does not have as lost yet."""
         image, node_id = self._host.image, self._host.node_id
         if node_id not in image.brokers:
             return []
@@ -78,4 +78,4 @@ class LostReplicas:
         except KafkaError as error:
             log.warning("the controller does not know yet that %d replicas are lost: %s", len(lost), error)
         except Exception:
-            log.exception("reporting lost replicas to the controller failed; it is tried again")
+            log.exception("reporting lost replicas to the controller failed; retrying")

@@ -1,17 +1,16 @@
-"""Batches that cannot be appended as they come wait in line, so that they are appended in the order they came."""
+"""Batches that cannot be appended at once wait in queues, so that they are appended in arrival order."""
 
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["Line", "Lines"]
+__all__ = ["PendingBatches", "SerialQueue"]
 
 Found = TypeVar("Found")
 
 
-class Line:
-    """Work that is done one after the other for each key. Whoever is in line keeps its place even when its client
-    leaves."""
+class SerialQueue:
+    """Work that runs one after the other for each key. Queued work runs even if its client disconnects."""
 
     __slots__ = ("_last",)
 
@@ -19,14 +18,14 @@ class Line:
         self._last: dict[int, asyncio.Task[Any]] = {}
 
     def __contains__(self, key: int) -> bool:
-        """Whether there is work of this key that is not done."""
+        """Whether the key has unfinished work."""
         return key in self._last
 
     def __bool__(self) -> bool:
         return bool(self._last)
 
     def join(self, key: int, work: Coroutine[Any, Any, Found]) -> "asyncio.Task[Found]":
-        """Do this when the key's earlier work is done."""
+        """Run this after the key's earlier work."""
         before = self._last.get(key)
 
         async def after() -> Found:
@@ -43,14 +42,14 @@ class Line:
             del self._last[key]
 
 
-class Lines:
-    """Of one partition."""
+class PendingBatches:
+    """The queues of one partition."""
 
     __slots__ = ("preparing", "verifying")
 
     def __init__(self) -> None:
-        self.preparing = Line()
-        """By client connection: batches that are opened elsewhere before they are appended. Kafka promises an order
-        only within a connection, so the batches of others do not wait for them."""
-        self.verifying = Line()
-        """By producer: batches that wait for the coordinator's word."""
+        self.preparing = SerialQueue()
+        """By client connection: batches that the worker process validates before they are appended. Kafka promises
+        order only within a connection, so batches of other connections do not wait."""
+        self.verifying = SerialQueue()
+        """By producer: batches that wait for the coordinator's verification."""

@@ -1,8 +1,8 @@
-"""Every batch of a client is opened before it is appended: what is stored can be read by every client.
+"""Validates every batch of a client before it is appended, so that all stored records can be read by every client.
 
-Small ones are opened on the event loop, large ones in the worker process. What a compressed body holds is known only
-when it is decompressed, so that begins here and is given up at a limit. Batches of followers come from a leader that
-opened them; the broker's own need no check.
+Small batches are validated on the event loop, large ones in the worker process. The size of a compressed body is known
+only when it is decompressed, so decompression starts here and is abandoned at a limit. Batches of followers come from a
+leader that validated them; the broker's own batches need no check.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from ottla.compiled import is_compiled
 from ottla.errors import Code, KafkaError
-from ottla.replica.lines import Line
+from ottla.replica.serial_queue import SerialQueue
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.workers.recompress import opened, recompress
 from ottla.storage.workers.worker import Worker, WorkerDied
@@ -21,41 +21,41 @@ from ottla.wire.compression import DECOMPRESSED_BYTES_MAX, Codec
 from ottla.wire.framing import RECORD_BYTES_MIN
 from ottla.wire.record_checks import body_pieces, check_records
 
-__all__ = ["Openings"]
+__all__ = ["BatchValidation"]
 
 CODECS = {"uncompressed": 0, **{codec.name.lower(): int(codec) for codec in Codec}}
-# All of these are of bytes after decompression. To check a megabyte takes up to 0.7 ms compiled and 100 ms interpreted;
-# to gunzip it, 2 ms. The batches that clients fill by default, of a megabyte or a mebibyte, fit with what is counted
+# All limits are of decompressed bytes. Checking a megabyte takes up to 0.7 ms compiled and 100 ms interpreted;
+# gunzipping it takes 2 ms. Batches of the clients' default sizes, a megabyte or a mebibyte, fit with what is counted
 # for their last, small pieces: no worker process is started for them.
 HERE_BYTES_MAX = 5 << 18 if is_compiled(framing) else 128 << 10
 UNCOMPRESSED_HERE_BYTES_MAX = 4 << 20 if is_compiled(framing) else 128 << 10
 RECOMPRESSED_HERE_BYTES_MAX = 64 << 10
 TURN_BYTES_MAX = 8 << 20 if is_compiled(framing) else 1 << 20  # in one turn of the loop, over all requests
-PIECE_BYTES_COUNTED_MIN = 16 << 10  # a piece costs as much as these even if it is empty
+PIECE_BYTES_COUNTED_MIN = 16 << 10  # the cost of a piece, even if it is empty
 
 
 class TooMuch(Exception):
-    """A body decompresses to more than the loop has time for."""
+    """A body decompresses to more than the loop's limit."""
 
 
-class Openings:
-    """Of one broker."""
+class BatchValidation:
+    """Validation for all partitions of one broker."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._jobs = Line()
-        """By client: each has one job in the worker at a time, so that none fills the worker's queue."""
+        self._jobs = SerialQueue()
+        """By client: each has one job in the worker at a time, so that no client fills the worker's queue."""
         self._turn_bytes = 0
 
-    def here(self, batch: Batch, settings: LogSettings, partition: object) -> bool:
-        """Check the batch on the loop. False when it must be `prepared`; KafkaError when it cannot be stored."""
+    def check_on_loop(self, batch: Batch, settings: LogSettings, partition: object) -> bool:
+        """Validate on the loop. False when it must be `prepared` in the worker; KafkaError when it is invalid."""
         wanted = settings.compression_type
         codec = batch.attributes & CODEC_MASK
         if wanted != "producer" and CODECS[wanted] != codec:
             return False
         size = batch.length + OVERHEAD_BYTES
         if size > settings.batch_bytes_max:
-            return True  # appending refuses it
+            return True  # the append refuses it
         compacted = str(partition) if "compact" in settings.cleanup_policies else None
         if not codec:
             if size > UNCOMPRESSED_HERE_BYTES_MAX:
@@ -73,8 +73,9 @@ class Openings:
     async def prepared(
         self, batch: Batch, settings: LogSettings, partition: object, *, client: int, tried: bool = False
     ) -> Batch:
-        """The batch as the topic wants it, or the KafkaError that refuses it. `tried`: it could not be opened here."""
-        if not tried and self.here(batch, settings, partition):
+        """Validate, and recompress for the topic, in the worker. KafkaError when invalid. `tried`: too large for the
+        loop."""
+        if not tried and self.check_on_loop(batch, settings, partition):
             return batch
         codec = batch.codec if settings.compression_type == "producer" else CODECS[settings.compression_type]
         compacted = str(partition) if "compact" in settings.cleanup_policies else None

@@ -7,10 +7,7 @@ from collections.abc import Callable
 import pytest
 from ottla.errors import Code, KafkaError
 from ottla.ids import uuid_text
-from ottla.raft.core.messages import ANY_DIRECTORY, Member, Voter
-from ottla.raft.core.progress import Progress
-from ottla.raft.core.quorum import change_problem
-from ottla.raft.core.voting import (
+from ottla.raft.core.membership import (
     ENTRIES_BEHIND_MAX,
     addition_waits_for,
     check_addition,
@@ -18,6 +15,9 @@ from ottla.raft.core.voting import (
     steps_to_add,
     steps_to_remove,
 )
+from ottla.raft.core.messages import ANY_DIRECTORY, Member, Voter
+from ottla.raft.core.progress import Progress
+from ottla.raft.core.quorum import change_problem
 
 A, B, C = (Voter(node, uuid.UUID(int=node), f"host-{node}:1") for node in (1, 2, 3))
 

@@ -1,9 +1,9 @@
 """The follower's end of replication: one stream to each broker that leads partitions this one copies.
 
-    image → Replication.arrange → LeaderLink.follow / leave → stream → copying → Ack
+    image → Replication.arrange → FollowerStream.follow / leave → stream → copying → Ack
 
-A link connects when it has something to follow and goes on trying while it has. What the leader refuses, and where the
-leader's data does not fit, is followed again after a pause, from where the copy stands then.
+A stream connects when it has partitions to follow, and retries while it has. After a refusal, or data that does not
+match the copy, the partition is followed again after a pause, from the copy's current position.
 """
 
 import asyncio
@@ -19,17 +19,17 @@ from ottla.replica.streams import Connect, Stream, StreamLost
 from ottla.wire import replication as frames
 from ottla.wire.replication import ITEMS_MAX, STREAM_SLOT, Frame, Refused
 
-__all__ = ["LeaderLink"]
+__all__ = ["FollowerStream"]
 
 log = logging.getLogger("ottla.replica")
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 1.0
-PAUSE_BEHIND_S_MAX = 0.2  # one of the two hears of the other's registration in a moment
+PAUSE_BEHIND_S_MAX = 0.2  # one of the two is about to learn of the other's registration
 
 
-class LeaderLink:
-    """`address` gives host:port of the leader's gRPC server now, None while it is not known; `cutting` bounds how many
-    copies are cut at the same time."""
+class FollowerStream:
+    """`address` returns host:port of the leader's gRPC server, None while it is unknown; `cutting` limits concurrent
+    truncations."""
 
     def __init__(
         self,
@@ -44,27 +44,27 @@ class LeaderLink:
         self._connect = connect
         self._address = address
         self._hello = hello
-        self._partitions: dict[Partition, int | None] = {}  # followed → its slot; None: not yet, or to be done again
+        self._partitions: dict[Partition, int | None] = {}  # followed → its slot; None: the position is not stated yet
         self._slots: dict[int, Partition] = {}
         self._last_slot = STREAM_SLOT
         self._pauses: dict[Partition, float] = {}
         self._timers: dict[Partition, asyncio.TimerHandle] = {}
         self._cutting = cutting
-        self._cuts: dict[Partition, asyncio.Task[None]] = {}  # while one is cut, its position is not stated
+        self._cuts: dict[Partition, asyncio.Task[None]] = {}  # no position is stated during a truncation
         self._stream: Stream | None = None
         self._sent_hello: frames.Hello | None = None
         self._outbox: deque[Frame] = deque()
         self._acks: dict[int, Partition] = {}
         self._received_bytes = 0
         self._owes_ack = False
-        self._is_behind = False  # so the leader said, or it is itself
+        self._is_behind = False  # this broker or the leader does not know the other's registration yet
         self._awake = asyncio.Event()
         self._task = asyncio.ensure_future(self._run())
 
-    # what to follow
+    # followed partitions
 
     def follow(self, partition: Partition) -> None:
-        """From now on, or again because the leader epoch changed."""
+        """Start to follow, or follow in a new leader epoch."""
         self.leave(partition)
         self._partitions[partition] = None
         self._send_position(partition)
@@ -100,7 +100,7 @@ class LeaderLink:
         self._task.cancel()
         await asyncio.wait([self._task, *cuts])
 
-    # the stream's life
+    # the stream
 
     async def _run(self) -> None:
         pause = PAUSE_S_MIN
@@ -109,7 +109,7 @@ class LeaderLink:
             try:
                 welcomed = await self._converse()
             except Exception:
-                log.exception("copying from leader %d failed; it is tried again", self.leader_id)
+                log.exception("copying from leader %d failed; retrying", self.leader_id)
                 welcomed = False
             pause = PAUSE_S_MIN if welcomed else min(pause * 2, PAUSE_BEHIND_S_MAX if self._is_behind else PAUSE_S_MAX)
             await asyncio.sleep(pause)
@@ -120,7 +120,7 @@ class LeaderLink:
             await self._awake.wait()
 
     async def _converse(self) -> bool:
-        """One stream from its beginning to its end; whether the leader welcomed us."""
+        """One stream from start to end. Returns whether the leader accepted it."""
         self._is_behind = False
         address = self._address(self.leader_id)
         if address is None:
@@ -135,7 +135,7 @@ class LeaderLink:
         except StreamLost as lost:
             log.info("the stream to leader %d at %s ended: %s", self.leader_id, address, lost)
         except frames.BadFrame as bad:
-            log.error("leader %d at %s does not make sense: %s", self.leader_id, address, bad)
+            log.error("leader %d at %s sent a malformed frame: %s", self.leader_id, address, bad)
         finally:
             stream.close()
             welcomed = self._stream is not None
@@ -175,10 +175,10 @@ class LeaderLink:
         for partition in self._partitions:
             self._partitions[partition] = None
 
-    # what is sent
+    # sending
 
     def _send_position(self, partition: Partition) -> None:
-        """Send the leader the position of the copy, if there is a stream and no cut under way."""
+        """Send the copy's position to the leader, if there is a stream and no truncation is running."""
         if self._stream is None or partition not in self._partitions or partition in self._cuts:
             return
         self._last_slot += 1
@@ -191,7 +191,7 @@ class LeaderLink:
     def _retry_later(self, partition: Partition) -> None:
         """State the position again after a pause, which grows with every failure."""
         if partition not in self._partitions:
-            return  # its disk failed meanwhile
+            return  # its log dir failed meanwhile
         self._partitions[partition] = None
         pause = self._pauses[partition] = min(self._pauses.get(partition, PAUSE_S_MIN / 2) * 2, PAUSE_S_MAX)
         loop = asyncio.get_running_loop()
@@ -217,7 +217,7 @@ class LeaderLink:
                 while self._outbox or self._owes_ack:
                     await stream.send(frames.encode(self._next_frame()))
         except StreamLost:
-            stream.close()  # the receiving side hears of it and ends
+            stream.close()  # the receiving side gets the end of the stream
 
     def _next_frame(self) -> Frame:
         if self._outbox:
@@ -231,14 +231,14 @@ class LeaderLink:
         return frames.Ack(self._received_bytes, items)
 
     def _merged(self, first: frames.Follows) -> frames.Follows:
-        """Thousands of partitions may begin together: one frame for all that wait in a row."""
+        """Thousands of partitions may start together: merge consecutive Follows into one frame."""
         items = list(first.items)
         while len(items) < ITEMS_MAX and self._outbox and isinstance(following := self._outbox[0], frames.Follows):
             items.extend(following.items)
             self._outbox.popleft()
         return frames.Follows(items)
 
-    # what the leader sends
+    # receiving
 
     def _receive(self, frame: Frame) -> None:
         match frame:
@@ -260,7 +260,7 @@ class LeaderLink:
                 raise frames.BadFrame(f"{type(frame).__name__} does not come from a leader")
 
     def _current(self, slot: int) -> Partition | None:
-        """The partition of a slot, unless this broker has heard of another leader epoch since."""
+        """The partition of a slot, unless its leader epoch has changed since."""
         partition = self._slots.get(slot)
         is_followed = partition is not None and not partition.is_leader and partition.leader_id == self.leader_id
         return partition if is_followed else None
@@ -285,7 +285,7 @@ class LeaderLink:
             copying.append(partition, entry, data)
         except (KafkaError, OSError) as failure:
             error = partition.disk_failed(failure) if isinstance(failure, OSError) else failure
-            log.error("leader %d sent what does not fit: %s", self.leader_id, error)
+            log.error("leader %d sent data that does not match the copy: %s", self.leader_id, error)
             self._forget(entry.slot)
             self._enqueue(Refused(entry.slot, error.code, str(error)))
             self._retry_later(partition)
@@ -294,10 +294,10 @@ class LeaderLink:
             self._acks[entry.slot] = partition
 
     def _begin_cut(self, slot: int, cut: Callable[[Partition], Coroutine[None, None, bool]]) -> None:
-        """From here on the leader's data for this slot is not taken; other partitions of the stream go on.
+        """Start a truncation. Until it ends, data for this slot is ignored; other partitions of the stream continue.
 
-        The stream may end meanwhile. The cut goes on: what the leader said holds for its whole epoch, in which its log
-        only grows. Only a new epoch ends it (`leave`).
+        The truncation continues if the stream ends: the leader's statement is valid for its whole epoch, in which its
+        log only grows. Only a new epoch cancels it (`leave`).
         """
         partition = self._current(slot)
         if partition is None:
@@ -312,13 +312,13 @@ class LeaderLink:
             async with self._cutting:
                 is_cut = await cut(partition)
             if not is_cut:
-                log.error("%s is not cut where it parts from leader %d; it is tried again", partition, self.leader_id)
+                log.error("%s was not truncated where it diverges from leader %d; retrying", partition, self.leader_id)
         except KafkaError as error:
-            log.error("%s cannot be cut: %s", partition, error)
+            log.error("%s cannot be truncated: %s", partition, error)
         except Exception:
-            log.exception("%s cannot be cut; it is tried again", partition)
+            log.exception("%s cannot be truncated; retrying", partition)
         if self._cuts.get(partition) is not asyncio.current_task():
-            return  # left, and perhaps followed again in a newer epoch
+            return  # no longer followed, or followed in a newer epoch
         del self._cuts[partition]
         if is_cut:
             self._send_position(partition)
