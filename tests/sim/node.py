@@ -290,7 +290,7 @@ class SimListener:
     def bind(self) -> int:
         return self.endpoint.port
 
-    async def start(self, shared: Shared) -> None:
+    async def start(self, shared: Shared, security: Any = None) -> None:
         self._life.shared = shared
 
     async def stop(self) -> None:
