@@ -10,15 +10,12 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
-from kio.schema.alter_user_scram_credentials.v0 import request as alter
-from kio.schema.alter_user_scram_credentials.v0.response import AlterUserScramCredentialsResponse
 from ottla.cli.control import ControlClient
 from ottla.cli.users import _rotation
-from ottla.metadata.model.credentials import salted_password
-from support.frames import Connection
 from support.java import java_tool
 from support.ottla_broker import OttlaBroker
 from support.ports import free_port
+from support.scram_connection import set_password
 
 MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 PASSWORD = "a secret, with = and ä"
@@ -36,26 +33,14 @@ def secured(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
         "ottla.grpc.port": str(free_port()),
     }
     broker.start()
-    for mechanism in MECHANISMS:
-        set_password(broker, "ann", mechanism, PASSWORD)
+    for mechanism in MECHANISMS.values():
+        set_password(broker.port, "ann", PASSWORD, mechanism)
     yield broker
     broker.close()
 
 
 def address(broker: OttlaBroker) -> str:
     return broker.settings["listeners"].rpartition("//")[2]
-
-
-def set_password(broker: OttlaBroker, user: str, mechanism: str, password: str) -> None:
-    number, salt = MECHANISMS[mechanism], b"some salt"
-    salted = salted_password(number, password, salt=salt, iterations=4096)
-    change = alter.ScramCredentialUpsertion(
-        name=user, mechanism=number, iterations=4096, salt=salt, salted_password=salted
-    )
-    with Connection(broker.port) as connection:
-        request = alter.AlterUserScramCredentialsRequest(deletions=(), upsertions=(change,))
-        answer = connection.ask(request, AlterUserScramCredentialsResponse)
-    assert answer.results[0].error_code == 0
 
 
 def librdkafka(broker: OttlaBroker, user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> bool:
@@ -130,11 +115,11 @@ def test_java(secured: OttlaBroker, mechanism: str, tmp_path: Path) -> None:
 
 
 def test_a_password_rotates_without_an_error(secured: OttlaBroker) -> None:
-    set_password(secured, "bob", "SCRAM-SHA-256", "old")
+    set_password(secured.port, "bob", "old")
     assert rotate(secured, "bob", "new", keep_ms=60_000)
     assert librdkafka(secured, "bob", "old")
     assert librdkafka(secured, "bob", "new")
-    set_password(secured, "bob", "SCRAM-SHA-256", "newest")
+    set_password(secured.port, "bob", "newest")
     assert not librdkafka(secured, "bob", "old")
     assert not librdkafka(secured, "bob", "new")
     assert librdkafka(secured, "bob", "newest")

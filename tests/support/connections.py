@@ -23,8 +23,8 @@ __all__ = ["shared", "talking"]
 def shared(handlers: Mapping[int, Handle] | None = None) -> Shared:
     """As much of a node as its connections need; everybody is let in, and nobody has a quota."""
     load_all()
-    let_in: Any = SimpleNamespace(enter=lambda host: None, leave=lambda host: None)
-    unlimited: Any = SimpleNamespace(connection_pause_ms=lambda host: 0, any_for_clients=False)
+    let_in: Any = SimpleNamespace(enter=lambda *_: None, leave=lambda *_: None)
+    unlimited: Any = SimpleNamespace(connection_pause_ms=lambda *_: 0, any_for_clients=False)
     threads = RealThreads(1)
     answers = AnswerMemory(1 << 20, time.monotonic)
     long_work = LongWork(Pace(), answers, 1 << 20)

@@ -75,11 +75,19 @@ class Allowance:
 
 
 class Allowances:
-    """`setting` returns the current value of a broker setting."""
+    """`setting` returns the current value of a broker setting, `of_listener` that of one listener alone, or None."""
 
-    def __init__(self, clock: Clock, setting: Callable[[str], Any], image: Image) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        setting: Callable[[str], Any],
+        image: Image,
+        *,
+        of_listener: Callable[[str, str], Any] = lambda listener, name: None,
+    ) -> None:
         self._clock = clock
         self._setting = setting
+        self._of_listener = of_listener
         self._samples: int = setting("quota.window.num")
         self._window_s: int = setting("quota.window.size.seconds")
         self._burst_s: float = setting("controller.quota.window.num") * setting("controller.quota.window.size.seconds")
@@ -151,10 +159,14 @@ class Allowances:
 
     # connections
 
-    def connection_pause_ms(self, address: str) -> int:
-        """How long a new connection from this address has to wait, by the broker's limit and by the address's."""
+    def connection_pause_ms(self, address: str, listener: str) -> int:
+        """How long a new connection from this address has to wait, by the limits of the broker, of its listener and of
+        the address."""
         of_all: int = self._setting("max.connection.creation.rate")
         pause_ms = self._count_connection("", max(of_all, SLOWEST)) if of_all < UNLIMITED else 0
+        of_listener = self._of_listener(listener, "max.connection.creation.rate")
+        if of_listener is not None:
+            pause_ms = max(pause_ms, self._count_connection(f"listener {listener}", max(of_listener, SLOWEST)))
         limit = connection_limit(self._quotas, address)
         return max(pause_ms, self._count_connection(address, limit) if limit is not None else 0)
 

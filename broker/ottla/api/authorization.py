@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ottla.api.authorizing import require
 from ottla.api.call import Call
+from ottla.api.change_trail import recorded
 from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
 
 __all__ = ["AUTHORIZATION", "FREE", "Free", "Parts", "Rule", "Whole", "guarded"]
@@ -94,12 +95,12 @@ AUTHORIZATION: dict[int, Rule] = {
     42: Parts("DELETE of each group"),
     43: Parts("ALTER of the cluster, else every partition is refused"),
     44: Parts("ALTER_CONFIGS of each topic and group, of the cluster for all else"),
-    45: cluster(ALTER),
+    45: Parts("ALTER of the cluster, else every partition is refused"),
     46: cluster(DESCRIBE),
     47: Parts("DELETE of the group; READ of each topic"),
     48: cluster(Operation.DESCRIBE_CONFIGS),
     49: Parts("ALTER_CONFIGS of the cluster, else every line is refused"),
-    50: cluster(DESCRIBE),
+    50: Parts("DESCRIBE of the cluster, else every line is refused"),
     51: Parts("ALTER of the cluster, else every line is refused"),
     55: cluster(DESCRIBE),
     57: cluster(ALTER),
@@ -132,6 +133,7 @@ def guarded(key: int, handle: Handle) -> Handle:
     rule = AUTHORIZATION.get(key)
     if rule is None:
         raise LookupError(f"API {key} is not in the table of authorization")
+    handle = recorded(key, handle)
     return _checking(rule.needs, handle) if isinstance(rule, Whole) else handle
 
 

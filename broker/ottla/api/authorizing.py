@@ -24,6 +24,7 @@ __all__ = [
     "require_cluster",
     "require_configs",
     "require_topics",
+    "resource_text",
     "sees",
     "topic_access",
 ]
@@ -182,15 +183,21 @@ def require_topics(call: Call, operation: Operation, names: Iterable[str]) -> No
             require(call, operation, Resource.TOPIC, name)
 
 
+def resource_text(resource: Resource, name: str) -> str:
+    """As Kafka writes it: `Topic:orders`."""
+    return f"{NAMES[resource]}:{name}"
+
+
 def _deny(call: Call, operation: Operation, resource: Resource, name: str) -> None:
-    client = call.client
+    client, named = call.client, resource_text(resource, name)
+    call.refused = {*(call.refused or ()), named}
     client.trail.record(
         AuditEvent(
             principal=client.principal,
             host=client.host,
             listener=client.listener,
             action=call.api.name,
-            resource=f"{NAMES[resource]}:{name}",
+            resource=named,
             verdict="denied",
             reason=operation.name,
         )

@@ -84,6 +84,7 @@ class Call:
         "long_work",
         "made_bytes",
         "on_close",
+        "refused",
         "request_bytes",
         "spent_s",
         "throttle_ms",
@@ -113,6 +114,8 @@ class Call:
         self.on_close = on_close
         """Called when the client's connection ends; None where there is no connection."""
         self.allowance: Allowance | None = None
+        self.refused: set[str] | None = None
+        """What the client may not do, if anything: resources as the audit trail names them."""
         self.throttle_ms = 0
         self.is_large = False
         """More elements than are handled at once: the handler has to work in slices."""

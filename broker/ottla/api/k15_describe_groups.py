@@ -28,9 +28,9 @@ async def describe_groups(request: DescribeGroupsRequest, call: Call, groups: Gr
 
     async def line(group_id: str) -> dict[str, Any]:
         require(call, Operation.DESCRIBE, Resource.GROUP, group_id)
-        asked = getattr(request, "include_authorized_operations", False)
-        bits = operations_if(asked, call, Resource.GROUP, group_id)
-        return {**await _group(group_id, call, groups), "authorized_operations": bits}
+        described = await _group(group_id, call, groups)
+        asked = getattr(request, "include_authorized_operations", False) and described["error_code"] is Code.none
+        return {**described, "authorized_operations": operations_if(asked, call, Resource.GROUP, group_id)}
 
     return call.reply(
         groups=await encoded_or_refused(call, ("groups",), request.groups, line, refused=_refused, key=str)

@@ -25,7 +25,7 @@ async def create_acls(request: CreateAclsRequest, call: Call, controller: Contro
         outcomes = await controller.submit(CreateAcls(bindings))
     except KafkaError as error:
         outcomes = [Outcome(None, error.code, error.message)] * len(bindings)
-    return call.reply(results=[{"error_code": each.code, "error_message": each.message} for each in outcomes])
+    return call.reply(results=[{"error_code": each.code, "error_message": each.message or ""} for each in outcomes])
 
 
 def _binding(asked: CreateAclsAclCreation) -> AclBinding:

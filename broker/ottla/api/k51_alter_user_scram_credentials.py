@@ -1,5 +1,6 @@
 """AlterUserScramCredentials (KIP-554): set and remove credentials. What is as good as a password stays on this node."""
 
+from ottla.api.authorizing import require_cluster
 from ottla.api.call import Answer, Call
 from ottla.api.controller_client import ControllerClient
 from ottla.api.registry import api
@@ -10,6 +11,7 @@ from ottla.api.requests import (
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import AlterScramCredentials, Outcome, ScramUpsertion
 from ottla.metadata.model.credentials import MECHANISM_NAMES, ScramKeys, hash_size, scram_keys
+from ottla.security.core.access import Operation
 
 
 @api(key=51, versions=(0, 0))
@@ -19,6 +21,7 @@ async def alter_user_scram_credentials(
     deletions = [(one.name, one.mechanism) for one in request.deletions]
     upsertions = [_upsertion(one) for one in request.upsertions]
     try:
+        require_cluster(call, Operation.ALTER)
         outcomes = await controller.submit(AlterScramCredentials(deletions, upsertions))
     except KafkaError as error:
         users = dict.fromkeys([user for user, _ in deletions] + [one.user for one in upsertions])

@@ -463,6 +463,37 @@ class CreatePartitionsRequest:
     validate_only: bool
 
 
+class CreateDelegationTokenCreatableRenewers:
+    principal_type: str
+    principal_name: str
+
+
+class CreateDelegationTokenRequest:
+    renewers: Sequence[CreateDelegationTokenCreatableRenewers]
+    max_lifetime: int
+    owner_principal_type: str | None
+    owner_principal_name: str | None
+
+
+class RenewDelegationTokenRequest:
+    hmac: bytes
+    renew_period: int
+
+
+class ExpireDelegationTokenRequest:
+    hmac: bytes
+    expiry_time_period: int
+
+
+class DescribeDelegationTokenOwner:
+    principal_type: str
+    principal_name: str
+
+
+class DescribeDelegationTokenRequest:
+    owners: Sequence[DescribeDelegationTokenOwner] | None
+
+
 class DeleteGroupsRequest:
     groups_names: Sequence[str]
 

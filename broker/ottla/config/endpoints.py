@@ -51,6 +51,10 @@ class Endpoint:
     def has_sasl(self) -> bool:
         return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
 
+    @property
+    def is_secured(self) -> bool:
+        return self.protocol != "PLAINTEXT"
+
     def with_host(self, host: str) -> "Endpoint":
         return replace(self, host=host)
 

@@ -79,9 +79,9 @@ class Connection(asyncio.BufferedProtocol):
             answers=self._answers,
         )
         self._open_connections.add(self)
-        if reason := shared.admission.enter(self._host) or self._stranger:
+        if reason := shared.admission.enter(self._host, self._listener) or self._stranger:
             self.close(reason)
-        elif pause_ms := shared.allowances.connection_pause_ms(self._host):
+        elif pause_ms := shared.allowances.connection_pause_ms(self._host, self._listener):
             self.pause(pause_ms)
 
     def _client(self) -> Client:
@@ -107,7 +107,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._open_connections.discard(self)
-        self._shared.admission.leave(self._host)
+        self._shared.admission.leave(self._host, self._listener)
         if error is not None:
             log.info("connection from %s on %s lost: %s", self._host, self._listener, error)
         self._outbox.close()

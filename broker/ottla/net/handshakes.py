@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
 from typing import Protocol
 
+from ottla.net.listener_security import ListenerSecurity
 from ottla.net.quiet import LineLimit
+from ottla.ports import Clock
 from ottla.security.core.audit import AuditEvent, AuditTrail
 from ottla.security.core.principals import ANONYMOUS
 
@@ -36,31 +37,31 @@ class Handshake(Protocol):
 
 
 class Handshakes:
-    """Of one listener. `timeout_s` is what each may take."""
+    """Of one listener."""
 
-    def __init__(self, listener: str, *, timeout_s: float, audit: AuditTrail, now_s: Callable[[], float]) -> None:
+    def __init__(self, listener: str, security: ListenerSecurity, *, audit: AuditTrail, clock: Clock) -> None:
         self._listener = listener
-        self._timeout_s = timeout_s
+        self._security = security
         self._audit = audit
-        self._now_s = now_s
+        self._clock = clock
         self._under_way: dict[Handshake, tuple[float, asyncio.TimerHandle]] = {}
-        self.failures = 0
 
     @property
     def room(self) -> int:
         """For more of them. Where there is none, those that take long make it."""
         if len(self._under_way) >= HANDSHAKES_MAX:
-            late = self._now_s() - HURRY_SECONDS
+            late = self._clock.monotonic() - HURRY_SECONDS
             for handshake in [each for each, (since, _) in self._under_way.items() if since < late]:
                 self._too_late(handshake)
         return HANDSHAKES_MAX - len(self._under_way)
 
     def begun(self, handshake: Handshake) -> None:
-        timer = asyncio.get_running_loop().call_later(self._timeout_s, self._too_late, handshake)
-        self._under_way[handshake] = (self._now_s(), timer)
+        timer = asyncio.get_running_loop().call_later(self._security.timeout_s, self._too_late, handshake)
+        self._under_way[handshake] = (self._clock.monotonic(), timer)
 
     def done(self, handshake: Handshake) -> None:
         self._forget(handshake)
+        self._security.counts.succeeded += self._security.login is None
 
     def lost(self, handshake: Handshake, *, begun: bool) -> None:
         """The client went away; one that sent nothing only looked whether there is somebody."""
@@ -89,7 +90,7 @@ class Handshakes:
         return under_way is not None
 
     def _tell(self, handshake: Handshake, reason: str) -> None:
-        self.failures += 1
+        self._security.counts.failed += 1
         log.warning("TLS handshake with %s on %s failed: %s", handshake.host, self._listener, reason)
         event = AuditEvent(
             principal=ANONYMOUS, host=handshake.host, listener=self._listener, action="TLS handshake",

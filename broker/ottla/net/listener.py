@@ -80,9 +80,7 @@ class Listener:
 
     async def start(self, shared: Shared, security: ListenerSecurity = PLAIN_LISTENER) -> None:
         assert self._socket is not None
-        self._handshakes = Handshakes(
-            self.endpoint.name, timeout_s=security.timeout_s, audit=shared.trail, now_s=shared.clock.monotonic
-        )
+        self._handshakes = Handshakes(self.endpoint.name, security, audit=shared.trail, clock=shared.clock)
         self._accepting = asyncio.ensure_future(self._accept(self._socket, shared, security))
         idle_seconds = self._config["connections.max.idle.ms"] / 1000
         self._reaper = asyncio.ensure_future(self._reap(shared, idle_seconds, security.timeout_s))

@@ -2,9 +2,9 @@
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ottla.security.authentication import LoginRules
+from ottla.security.authentication import AuthenticationCounts, LoginRules
 from ottla.security.core.certificate_names import distinguished_name, subject_of
 from ottla.security.core.principal_rules import PrincipalRules
 from ottla.security.core.principals import ANONYMOUS, USER, Principal
@@ -20,6 +20,7 @@ class ListenerSecurity:
     """From certificates of clients to principals."""
     login: LoginRules | None = None
     """None on a listener without SASL."""
+    counts: AuthenticationCounts = field(default_factory=AuthenticationCounts)
     timeout_s: float = 30.0
     """For the TLS handshake."""
 

@@ -1,14 +1,16 @@
-"""The authorizer of a broker follows the ACLs in the metadata."""
+"""The authorizer of a broker follows the ACLs in the metadata; what it denies is written into the audit trail."""
 
 from ottla.config import BrokerConfig
 from ottla.config.authorizers import super_users_of
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
+from ottla.security.audit import AuditFile
 from ottla.security.core.access import Authorizer, OpenAuthorizer
 from ottla.security.core.acls import AclAuthorizer
+from ottla.system import System
 
-__all__ = ["authorizer_of"]
+__all__ = ["audit_file_of", "authorizer_of"]
 
 
 def authorizer_of(config: BrokerConfig, feed: MetadataFeed) -> Authorizer:
@@ -27,3 +29,16 @@ def authorizer_of(config: BrokerConfig, feed: MetadataFeed) -> Authorizer:
 
     feed.subscribe(image_moved)
     return authorizer
+
+
+def audit_file_of(config: BrokerConfig, system: System) -> AuditFile | None:
+    """None where no file is named. Refusal when it cannot be written."""
+    path: str = config["ottla.audit.log.file"]
+    if not path:
+        return None
+    return AuditFile(
+        path,
+        size_bytes_max=config["ottla.audit.log.file.bytes.max"],
+        files_max=config["ottla.audit.log.files.max"],
+        clock=system.clock,
+    )

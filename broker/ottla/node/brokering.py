@@ -20,7 +20,7 @@ from ottla.net.large_requests import LargeRequests
 from ottla.net.listener import Listener
 from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.net.shared import Shared
-from ottla.node.authorizing import authorizer_of
+from ottla.node.authorizing import audit_file_of, authorizer_of
 from ottla.node.coordinating import Coordinators
 from ottla.node.foundation import Foundation
 from ottla.node.parts import Parts, parts_of
@@ -28,8 +28,9 @@ from ottla.node.securing import Securing
 from ottla.replica.host import ReplicaHost
 from ottla.replica.settings import LiveSettings
 from ottla.replica.upkeep import Upkeep
+from ottla.security.core.audit import NoTrail
 from ottla.storage.compaction.cleaner import Cleaner
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.core.names import TopicPartition
 from ottla.storage.workers.worker import ProcessWorker, Worker
 from ottla.system import FileShares, System, file_limit
 
@@ -63,6 +64,7 @@ class BrokerPart:
         """What connections have in common, as soon as clients are served."""
         self._worker = make_worker()
         self._cleaning_worker = make_worker()  # its own: a producer must not wait for a segment to be rewritten
+        self._trail = audit_file_of(config, system)
         self.ports = {listener.endpoint.name: listener.bind() for listener in self._listeners}
 
     @property
@@ -127,8 +129,9 @@ class BrokerPart:
         coordinators.start()
         parts = parts_of(around, coordinators, controller, cluster_id=cluster_id)
         self.shared = self._share(parts, around)
+        secured = self.securing.secure(around, self.shared.trail)
         for listener in self._listeners:
-            await listener.start(self.shared, self.securing.of(listener.endpoint, around, self.shared.trail))
+            await listener.start(self.shared, secured[listener.endpoint.name])
         return coordinators.asking
 
     def connections(self) -> dict[str, int]:
@@ -150,7 +153,8 @@ class BrokerPart:
             threads=system.threads,
             allowances=_allowances(around),
             authorizer=authorizer_of(config, around.feed),
-            admission=Admission(self._settings.broker, files_max=shares.connections),
+            trail=self._trail if self._trail is not None else NoTrail(),
+            admission=Admission(self._settings.broker, self._settings.listener, files_max=shares.connections),
             requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
             answers=answers,
             large_requests=LargeRequests(system.threads, long_work, elements_max=config["ottla.request.elements.max"]),
@@ -168,6 +172,7 @@ class BrokerPart:
 
     async def stop_serving(self) -> None:
         """No more clients, no more copying, no more work of one's own."""
+        await self.securing.stop()
         for listener in self._listeners:
             await listener.stop()
         if self._coordinators is not None:
@@ -182,12 +187,16 @@ class BrokerPart:
         if self._opened:  # otherwise nothing here may say that the logs were closed cleanly
             await self.replicas.settled()
             await self._directories.close(self.replicas.high_watermarks(), broker_epoch=epoch)
+        if self._trail is not None:
+            self._trail.close()
         await self._worker.close()
         await self._cleaning_worker.close()
 
 
 def _allowances(around: Surroundings) -> Allowances:
-    allowances = Allowances(around.system.clock, around.settings.broker, around.feed.image)
+    allowances = Allowances(
+        around.system.clock, around.settings.broker, around.feed.image, of_listener=around.settings.listener
+    )
     around.feed.subscribe(allowances.image_moved)
     return allowances
 

@@ -28,6 +28,8 @@ def make_context(settings: LiveSettings, **facts: Any) -> Context:
         min_insync_replicas=settings.broker("min.insync.replicas"),
         unclean_elections=settings.broker("unclean.leader.election.enable"),
         topics_may_be_deleted=settings.broker("delete.topic.enable"),
+        token_expiry_ms=settings.broker("delegation.token.expiry.time.ms"),
+        token_lifetime_ms_max=settings.broker("delegation.token.max.lifetime.ms"),
         **facts,
     )
 

@@ -9,7 +9,8 @@ from ottla.errors import Refusal
 from ottla.security.core.jaas import BadLoginSettings, parse_login_modules
 from ottla.security.core.logins import Mechanism
 from ottla.security.core.oauthbearer import OAUTHBEARER
-from ottla.security.core.scram import ScramMechanism, accounts_of, decoy_key
+from ottla.security.core.scram import ScramMechanism, accounts_of, decoy_key, no_tokens
+from ottla.security.core.tokens import TokenAccounts
 from ottla.security.oauth import oauth_mechanism
 
 __all__ = ["oauthbearer", "scram"]
@@ -18,10 +19,16 @@ JAAS = "sasl.jaas.config"
 
 
 def scram(mechanism: int, around: Surroundings) -> Mechanism:
-    feed = around.feed
+    feed, secret_key = around.feed, around.config["delegation.token.secret.key"]
+    tokens = TokenAccounts(
+        mechanism,
+        secret_key=secret_key,
+        tokens=lambda: feed.image.delegation_tokens,
+        now_ms=around.system.clock.wall_ms,
+    )
     return ScramMechanism(
         mechanism,
-        accounts=accounts_of(mechanism, lambda: feed.image.scram_credentials),
+        accounts=accounts_of(mechanism, lambda: feed.image.scram_credentials, tokens.find if secret_key else no_tokens),
         random_bytes=secrets.token_bytes,
         now_ms=around.system.clock.wall_ms,
         decoy_key=lambda: decoy_key(feed.image.scram_credentials, feed.image.cluster_id),

@@ -14,6 +14,8 @@ from ottla.telemetry.meters import Read
 if TYPE_CHECKING:
     from ottla.node.brokering import BrokerPart
     from ottla.node.quorum import QuorumPart
+    from ottla.node.securing import ListenerIdentity, Securing
+    from ottla.security.authentication import AuthenticationCounts
 
 __all__ = ["of_broker", "of_process", "of_quorum"]
 
@@ -42,7 +44,7 @@ def of_broker(broker: "BrokerPart", *, node_id: int, image: Callable[[], Image])
     def partitions(what: Callable[[PartitionCounts], int]) -> Read:
         return _one(lambda: what(count_partitions(image(), node_id)))
 
-    return {
+    return _of_security(broker.securing) | {
         "kafka_server_socket_server_metrics_connection_count": lambda: [
             ((listener,), count) for listener, count in broker.connections().items()
         ],
@@ -52,6 +54,30 @@ def of_broker(broker: "BrokerPart", *, node_id: int, image: Callable[[], Image])
         "kafka_server_replicamanager_partitioncount": partitions(lambda counts: counts.hosted),
         "kafka_server_replicamanager_leadercount": partitions(lambda counts: counts.led),
         "kafka_server_replicamanager_underreplicatedpartitions": partitions(lambda counts: counts.under_replicated),
+    }
+
+
+def _of_security(securing: "Securing") -> dict[str, Read]:
+    def logins(what: "Callable[[AuthenticationCounts], int]") -> Read:
+        return lambda: [((listener,), what(counts)) for listener, counts in securing.counts.items()]
+
+    def certificates(what: "Callable[[ListenerIdentity], float]") -> Read:
+        return lambda: [((listener,), what(identity)) for listener, identity in securing.identities.items()]
+
+    def infos() -> Iterable[Sample]:
+        return [((listener, identity.now.leaf.serial), 1) for listener, identity in securing.identities.items()]
+
+    server = "kafka_server_socket_server_metrics"
+    return {
+        f"{server}_successful_authentication": logins(lambda counts: counts.succeeded),
+        f"{server}_failed_authentication": logins(lambda counts: counts.failed),
+        f"{server}_successful_reauthentication": logins(lambda counts: counts.renewed),
+        f"{server}_failed_reauthentication": logins(lambda counts: counts.renewals_failed),
+        f"{server}_expired_connections_killed_count": logins(lambda counts: counts.expired),
+        "ottla_certificate_info": infos,
+        "ottla_certificate_not_after_seconds": certificates(lambda identity: identity.now.leaf.not_after_s),
+        "ottla_certificate_loaded_seconds": certificates(lambda identity: identity.now.loaded_at_s),
+        "ottla_certificate_refusals": certificates(lambda identity: identity.refusals),
     }
 
 

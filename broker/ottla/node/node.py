@@ -24,7 +24,7 @@ from ottla.node.foundation import Foundation
 from ottla.node.membership import FleetMembership, LoneMembership, Membership
 from ottla.node.quorum import QuorumPart, seed_voters
 from ottla.raft.core.messages import Member
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.core.names import TopicPartition
 from ottla.system import System, Threads
 from ottla.telemetry.meters import Read
 

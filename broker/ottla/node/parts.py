@@ -20,6 +20,7 @@ from ottla.node.coordinating import Coordinators
 from ottla.ports import Clock
 from ottla.replica.host import ReplicaHost
 from ottla.replica.settings import LiveSettings
+from ottla.security.core.tokens import TokenMacs
 from ottla.share.coordinator import ShareCoordinator
 from ottla.share.host import ShareHost
 from ottla.system import Threads
@@ -55,6 +56,7 @@ class Parts:
     shares: ShareHost
     share_states: ShareCoordinator
     leader_hints: LeaderHints
+    tokens: TokenMacs
 
     def by_name(self) -> Mapping[str, object]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
@@ -88,4 +90,5 @@ def parts_of(around: Surroundings, coordinators: Coordinators, quorum: Controlle
         shares=coordinators.shares,
         share_states=coordinators.share_states,
         leader_hints=LeaderHints(around.replicas, around.feed),
+        tokens=TokenMacs(config["delegation.token.secret.key"], lambda: around.feed.image.delegation_tokens),
     )

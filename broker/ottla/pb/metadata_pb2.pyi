@@ -37,6 +37,8 @@ class MetadataRecord(_message.Message):
     NO_OP_FIELD_NUMBER: _builtins.int
     SCRAM_CREDENTIAL_FIELD_NUMBER: _builtins.int
     REMOVE_SCRAM_CREDENTIAL_FIELD_NUMBER: _builtins.int
+    DELEGATION_TOKEN_FIELD_NUMBER: _builtins.int
+    REMOVE_DELEGATION_TOKEN_FIELD_NUMBER: _builtins.int
     ACL_FIELD_NUMBER: _builtins.int
     REMOVE_ACL_FIELD_NUMBER: _builtins.int
     CLIENT_QUOTA_FIELD_NUMBER: _builtins.int
@@ -67,6 +69,10 @@ class MetadataRecord(_message.Message):
     @_builtins.property
     def remove_scram_credential(self) -> Global___RemoveScramCredentialRecord: ...
     @_builtins.property
+    def delegation_token(self) -> Global___DelegationTokenRecord: ...
+    @_builtins.property
+    def remove_delegation_token(self) -> Global___RemoveDelegationTokenRecord: ...
+    @_builtins.property
     def acl(self) -> Global___AclRecord: ...
     @_builtins.property
     def remove_acl(self) -> Global___RemoveAclRecord: ...
@@ -88,15 +94,17 @@ class MetadataRecord(_message.Message):
         no_op: Global___NoOpRecord | None = ...,
         scram_credential: Global___ScramCredentialRecord | None = ...,
         remove_scram_credential: Global___RemoveScramCredentialRecord | None = ...,
+        delegation_token: Global___DelegationTokenRecord | None = ...,
+        remove_delegation_token: Global___RemoveDelegationTokenRecord | None = ...,
         acl: Global___AclRecord | None = ...,
         remove_acl: Global___RemoveAclRecord | None = ...,
         client_quota: Global___ClientQuotaRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "broker_change", b"broker_change", "client_quota", b"client_quota", "config", b"config", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_acl", b"remove_acl", "remove_scram_credential", b"remove_scram_credential", "remove_topic", b"remove_topic", "scram_credential", b"scram_credential", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "broker_change", b"broker_change", "client_quota", b"client_quota", "config", b"config", "delegation_token", b"delegation_token", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_acl", b"remove_acl", "remove_delegation_token", b"remove_delegation_token", "remove_scram_credential", b"remove_scram_credential", "remove_topic", b"remove_topic", "scram_credential", b"scram_credential", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "broker_change", b"broker_change", "client_quota", b"client_quota", "config", b"config", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_acl", b"remove_acl", "remove_scram_credential", b"remove_scram_credential", "remove_topic", b"remove_topic", "scram_credential", b"scram_credential", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "broker_change", b"broker_change", "client_quota", b"client_quota", "config", b"config", "delegation_token", b"delegation_token", "feature_level", b"feature_level", "kind", b"kind", "no_op", b"no_op", "partition", b"partition", "partition_change", b"partition_change", "producer_ids", b"producer_ids", "register_broker", b"register_broker", "remove_acl", b"remove_acl", "remove_delegation_token", b"remove_delegation_token", "remove_scram_credential", b"remove_scram_credential", "remove_topic", b"remove_topic", "scram_credential", b"scram_credential", "topic", b"topic", "unregister_broker", b"unregister_broker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["topic", "partition", "partition_change", "remove_topic", "config", "register_broker", "unregister_broker", "broker_change", "feature_level", "producer_ids", "no_op", "scram_credential", "remove_scram_credential", "acl", "remove_acl", "client_quota"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["topic", "partition", "partition_change", "remove_topic", "config", "register_broker", "unregister_broker", "broker_change", "feature_level", "producer_ids", "no_op", "scram_credential", "remove_scram_credential", "delegation_token", "remove_delegation_token", "acl", "remove_acl", "client_quota"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -790,6 +798,67 @@ class RemoveAclRecord(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RemoveAclRecord: _TypeAlias = RemoveAclRecord  # noqa: Y015
+
+@_typing.final
+class DelegationTokenRecord(_message.Message):
+    """A new one, or an existing one with another expiry. What proves it is made from its id and the fleet's secret key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    REQUESTER_FIELD_NUMBER: _builtins.int
+    RENEWERS_FIELD_NUMBER: _builtins.int
+    ISSUED_MS_FIELD_NUMBER: _builtins.int
+    EXPIRES_MS_FIELD_NUMBER: _builtins.int
+    EXPIRES_MS_MAX_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    owner: _builtins.str
+    """Principals are written as Kafka does: User:alice."""
+    requester: _builtins.str
+    issued_ms: _builtins.int
+    """Milliseconds since the epoch."""
+    expires_ms: _builtins.int
+    expires_ms_max: _builtins.int
+    @_builtins.property
+    def renewers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        owner: _builtins.str = ...,
+        requester: _builtins.str = ...,
+        renewers: _abc.Iterable[_builtins.str] | None = ...,
+        issued_ms: _builtins.int = ...,
+        expires_ms: _builtins.int = ...,
+        expires_ms_max: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_ms", b"expires_ms", "expires_ms_max", b"expires_ms_max", "id", b"id", "issued_ms", b"issued_ms", "owner", b"owner", "renewers", b"renewers", "requester", b"requester"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DelegationTokenRecord: _TypeAlias = DelegationTokenRecord  # noqa: Y015
+
+@_typing.final
+class RemoveDelegationTokenRecord(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveDelegationTokenRecord: _TypeAlias = RemoveDelegationTokenRecord  # noqa: Y015
 
 @_typing.final
 class NoOpRecord(_message.Message):

@@ -38,7 +38,15 @@ class LiveSettings:
         return self._image().config(ResourceType.BROKER, self._name)
 
     def broker(self, name: str) -> Any:
-        return effective_broker(self._config, self._fleet, self._own)[name]
+        return self.broker_values()[name]
+
+    def listener(self, listener: str, name: str) -> Any:
+        """What is set for this listener alone, or None."""
+        return self.broker_values().get(f"listener.name.{listener.lower()}.{name}")
+
+    def broker_values(self) -> Mapping[str, Any]:
+        """All of them, as they are now; those of listeners under their whole names."""
+        return effective_broker(self._config, self._fleet, self._own)
 
     def topic(self, topic: str) -> Mapping[str, Any]:
         """Typed values of all topic settings, under their names."""

@@ -14,7 +14,7 @@ from ottla.security.core.authentication import Phase, Sent, next_phase, refusal_
 from ottla.security.core.logins import Exchange, Login, LoginRefused, Mechanism, Step
 from ottla.security.core.principals import ANONYMOUS, Principal
 
-__all__ = ["Authentication", "LoginCounts", "LoginRules", "OutOfOrder"]
+__all__ = ["Authentication", "AuthenticationCounts", "LoginRules", "OutOfOrder"]
 
 
 class OutOfOrder(Exception):
@@ -22,8 +22,8 @@ class OutOfOrder(Exception):
 
 
 @dataclass(slots=True)
-class LoginCounts:
-    """Of one listener, since the start."""
+class AuthenticationCounts:
+    """Of one listener, since the start: logins, and handshakes of TLS where nobody logs in."""
 
     succeeded: int = 0
     failed: int = 0
@@ -47,7 +47,7 @@ class LoginRules:
     """For the whole login."""
     receive_bytes_max: int
     audit: AuditTrail = field(default_factory=NoTrail)
-    counts: LoginCounts = field(default_factory=LoginCounts)
+    counts: AuthenticationCounts
 
 
 class Authentication:

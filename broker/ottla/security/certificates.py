@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from ottla.config.listeners import ListenerSettings
 from ottla.security.core.certificate_names import distinguished_name, subject_of
 
-__all__ = ["BadStore", "KeyStore", "Leaf", "read_key_store", "read_trust_store", "stores_of"]
+__all__ = ["BadStore", "KeyStore", "Leaf", "misfit", "read_key_store", "read_trust_store", "stores_of"]
 
 JKS_MAGIC = b"\xfe\xed\xfe\xed"
 DER_SEQUENCE = 0x30  # with which PKCS12 begins
@@ -39,12 +39,25 @@ class Leaf(NamedTuple):
     not_before_s: float
     not_after_s: float
 
+    @property
+    def good_until(self) -> str:
+        return _when(self.not_after_s)
+
     def problem(self, now_s: float) -> str | None:
         if now_s > self.not_after_s:
             return f"the certificate of {self.subject} expired at {_when(self.not_after_s)}"
         if now_s < self.not_before_s:
             return f"the certificate of {self.subject} is not valid before {_when(self.not_before_s)}"
         return None
+
+
+def misfit(before: Leaf, after: Leaf, *, may_change_subject: bool, may_drop_names: bool) -> str | None:
+    """Why a certificate cannot take another one's place: clients may have been told whom to expect."""
+    if before.subject != after.subject and not may_change_subject:
+        return f"its subject is {after.subject} instead of {before.subject} (ssl.allow.dn.changes)"
+    if (lost := before.names - after.names) and not may_drop_names:
+        return f"{', '.join(sorted(lost))} is no longer among its names (ssl.allow.san.changes)"
+    return None
 
 
 class KeyStore(NamedTuple):

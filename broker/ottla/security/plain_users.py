@@ -1,7 +1,8 @@
 """Who may log in by SASL/PLAIN: users of a JAAS line, or of a file that is read again when it changes."""
 
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 
 from ottla.config.listeners import ListenerSettings
 from ottla.config.properties import parse_properties
@@ -9,7 +10,9 @@ from ottla.errors import Refusal
 from ottla.security.core.jaas import BadLoginSettings, parse_login_modules
 from ottla.security.core.plain import PLAIN, users_of
 
-__all__ = ["UsersFile", "plain_users"]
+__all__ = ["JaasUsers", "UsersFile", "users_source"]
+
+log = logging.getLogger("ottla.security")
 
 FILE = "ottla.sasl.plain.users.file"
 JAAS = "sasl.jaas.config"
@@ -17,12 +20,30 @@ MODULE = ".PlainLoginModule"
 FILE_BYTES_MAX = 16 << 20
 
 
-def plain_users(settings: ListenerSettings) -> Callable[[], Mapping[str, str]]:
+def users_source(settings: ListenerSettings) -> "JaasUsers | UsersFile":
     """Raises Refusal when there is nobody who could log in."""
-    if path := settings[FILE]:
-        return UsersFile(path).users
-    users = _jaas_users(settings)
-    return lambda: users
+    path = settings[FILE]
+    return UsersFile(path) if path else JaasUsers(settings)
+
+
+class JaasUsers:
+    """The line may be changed while the broker runs; one that cannot be read leaves those before in force."""
+
+    def __init__(self, settings: ListenerSettings) -> None:
+        """Raises Refusal."""
+        self._settings = settings
+        self._line = settings.of_mechanism(PLAIN, JAAS)
+        self._users = _jaas_users(settings)
+
+    def users(self) -> Mapping[str, str]:
+        line = self._settings.of_mechanism(PLAIN, JAAS)
+        if line != self._line:
+            self._line = line
+            try:
+                self._users = _jaas_users(self._settings)
+            except Refusal as refusal:
+                log.error("users of SASL/PLAIN: the new ones are not taken, the old ones stay: %s", refusal)
+        return self._users
 
 
 def _jaas_users(settings: ListenerSettings) -> Mapping[str, str]:
@@ -52,14 +73,27 @@ class UsersFile:
     def __init__(self, path: str) -> None:
         """Raises Refusal."""
         self.path = path
+        self.what = f"users of SASL/PLAIN in {path}"
         self._users = _read(path)
 
     def users(self) -> Mapping[str, str]:
         return self._users
 
-    def reload(self) -> None:
-        """Reads the file: for threads. Raises Refusal."""
-        self._users = _read(self.path)
+    # renewed by `Renewal`
+
+    def files(self) -> Sequence[str]:
+        return [self.path]
+
+    def load(self) -> Mapping[str, str]:
+        return _read(self.path)
+
+    def take(self, loaded: Mapping[str, str]) -> None:
+        if loaded != self._users:
+            log.info("%s: %d users may log in", self.what, len(loaded))
+        self._users = loaded
+
+    def refused(self) -> None:
+        pass
 
 
 def _read(path: str) -> Mapping[str, str]:

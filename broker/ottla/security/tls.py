@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ottla.config.listeners import ListenerSettings
 from ottla.errors import Refusal
-from ottla.security.certificates import BadStore, KeyStore, Leaf, read_key_store, read_trust_store
+from ottla.security.certificates import BadStore, KeyStore, Leaf, misfit, read_key_store, read_trust_store
 from ottla.security.core.cipher_names import BadCiphers, ciphers_of
 
-__all__ = ["Identity", "load_identity"]
+__all__ = ["Identity", "load_identity", "renew_identity"]
 
 AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -24,6 +24,19 @@ class Identity:
     context: ssl.SSLContext
     leaf: Leaf
     loaded_at_s: float
+
+
+def renew_identity(settings: ListenerSettings, before: Identity) -> Identity:
+    """As `load_identity`, for what takes the place of another one: it is still the same broker's."""
+    renewed = load_identity(settings)
+    if problem := misfit(
+        before.leaf,
+        renewed.leaf,
+        may_change_subject=settings["ssl.allow.dn.changes"],
+        may_drop_names=settings["ssl.allow.san.changes"],
+    ):
+        raise Refusal(f"{settings.endpoint}: {problem}")
+    return renewed
 
 
 def load_identity(settings: ListenerSettings) -> Identity:

@@ -128,18 +128,18 @@ def test_changes_of_partitions_come_in_bursts() -> None:
 
 def test_connections_queue_up() -> None:
     broker = Broker()
-    assert broker.allowances.connection_pause_ms("10.0.0.1") == 0
+    assert broker.allowances.connection_pause_ms("10.0.0.1", "PLAINTEXT") == 0
     broker.set({(("ip", None),): {"connection_creation_rate": 5.0}})
     assert not broker.allowances.any_for_clients
-    pauses = [broker.allowances.connection_pause_ms("10.0.0.1") for _ in range(53)]
+    pauses = [broker.allowances.connection_pause_ms("10.0.0.1", "PLAINTEXT") for _ in range(53)]
     assert pauses[:50] == [0] * 50
     assert pauses[50:] == [200, 400, 600]
-    assert broker.allowances.connection_pause_ms("10.0.0.2") == 0
+    assert broker.allowances.connection_pause_ms("10.0.0.2", "PLAINTEXT") == 0
 
 
 def test_the_broker_as_a_whole_takes_only_so_many() -> None:
     broker = Broker()
     broker.settings["max.connection.creation.rate"] = 1
     addresses = [f"10.0.0.{number}" for number in range(12)]
-    pauses = [broker.allowances.connection_pause_ms(address) for address in addresses]
+    pauses = [broker.allowances.connection_pause_ms(address, "PLAINTEXT") for address in addresses]
     assert pauses == [0] * 10 + [1000, 2000]

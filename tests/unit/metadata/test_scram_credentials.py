@@ -4,9 +4,10 @@ import pytest
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions import commands as ask
 from ottla.metadata.decisions.commands import AlterScramCredentials, Outcome, ScramUpsertion
+from ottla.metadata.decisions.credential_expiry import expiry_due
 from ottla.metadata.decisions.duties import at_activation
 from ottla.metadata.decisions.features import SECURITY_VERSION, SUPPORTED_FEATURES
-from ottla.metadata.decisions.users import SALT_BYTES_MAX, describe, expiry_due
+from ottla.metadata.decisions.users import SALT_BYTES_MAX, describe
 from ottla.metadata.model.changes import compare
 from ottla.metadata.model.credentials import (
     SCRAM_SHA_256,

@@ -6,6 +6,7 @@ from ottla.config.table.words import (
     HIGH,
     INT,
     LIST,
+    LOW,
     MEDIUM,
     MIB,
     STRING,
@@ -64,9 +65,19 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ottla.authentication.timeout.ms", INT, 30_000, MEDIUM, valid=at_least(100),
            doc="How long a client may take for the handshake of TLS, and how long for its login by SASL. Then its"
                " connection is closed."),
+    broker("ottla.security.files.check.interval.ms", INT, 2_000, LOW, valid=at_least(100),
+           doc="How often key stores, trust stores and files of users are looked at: what has changed is loaded, and"
+               " taken for new connections if it fits."),
     broker("ottla.sasl.plain.users.file", STRING, None, MEDIUM,
            doc="File with the users of SASL/PLAIN: lines of name=password. It is read again when it changes. Takes the"
                " place of user_NAME in a JAAS line."),
+    broker("ottla.audit.log.file", STRING, "", MEDIUM,
+           doc="File for the audit trail: a line of JSON per denial, per change of an administrator and per login that"
+               " failed. Empty: none is kept."),
+    broker("ottla.audit.log.file.bytes.max", INT, 100 * MIB, MEDIUM, valid=at_least(MIB),
+           doc="Size at which the file of the audit trail is put aside as `.1`, and a new one begun."),
+    broker("ottla.audit.log.files.max", INT, 10, MEDIUM, valid=at_least(1), unit="files",
+           doc="Files of the audit trail, the one being written included. The oldest is deleted."),
     broker("ottla.open.files.max", INT, 10_000, MEDIUM, valid=at_least(16), unit="files",
            doc="Segment files kept open at one time, least recently used first to close."),
 )

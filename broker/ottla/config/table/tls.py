@@ -16,9 +16,9 @@ from ottla.config.table.words import (
 )
 
 SETTINGS: tuple[Setting, ...] = (
-    broker("ssl.allow.dn.changes", BOOLEAN, False, LOW, effect="none",
+    broker("ssl.allow.dn.changes", BOOLEAN, False, LOW,
            doc="Let a reloaded certificate have another subject."),
-    broker("ssl.allow.san.changes", BOOLEAN, False, LOW, effect="none",
+    broker("ssl.allow.san.changes", BOOLEAN, False, LOW,
            doc="Let a reloaded certificate have other alternative names."),
     broker("ssl.cipher.suites", LIST, (), MEDIUM, mode=PER_BROKER,
            doc="Cipher suites allowed; empty is the library's choice."),

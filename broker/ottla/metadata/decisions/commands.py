@@ -14,6 +14,7 @@ from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.credentials import ScramKeys, ScramOwner
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import ConfigResource, Listener, PartitionState, QuotaEntity
+from ottla.metadata.model.tokens import DelegationToken
 from ottla.ports import Random
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Command",
     "Context",
     "CreateAcls",
+    "CreateDelegationToken",
     "CreatePartitions",
     "CreateTopics",
     "CreatedTopic",
@@ -35,6 +37,7 @@ __all__ = [
     "DeleteTopics",
     "ElectLeaders",
     "ElectionType",
+    "EndDelegationToken",
     "ExpireCredentials",
     "FenceBroker",
     "IncrementalAlterConfigs",
@@ -49,6 +52,7 @@ __all__ = [
     "QuotaChange",
     "Reassignment",
     "RegisterBroker",
+    "RenewDelegationToken",
     "ReplicasLost",
     "RotateScramCredentials",
     "ScramUpsertion",
@@ -70,6 +74,8 @@ class Limits(msgspec.Struct, frozen=True):
     partitions_per_request_max: int = 10_000
     partitions_in_fleet_max: int = 1_000_000
     acls_in_fleet_max: int = 100_000
+    tokens_in_fleet_max: int = 10_000
+    scram_credentials_in_fleet_max: int = 100_000
 
 
 def _accept_setting(resource_type: int, name: str, value: str) -> str | None:
@@ -102,6 +108,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     topics_may_be_deleted: bool = True
     # What `ottla format` left for a metadata log that is empty.
     bootstrap: Sequence[Record] = ()
+    # Of delegation tokens: until they must be renewed, and at most.
+    token_expiry_ms: int = 86_400_000
+    token_lifetime_ms_max: int = 7 * 86_400_000
 
 
 class Outcome(msgspec.Struct, Generic[Value], frozen=True):
@@ -252,7 +261,32 @@ class RotateScramCredentials(Command[None], frozen=True):
 
 
 class ExpireCredentials(Command[None], frozen=True):
-    """Keys of passwords that were kept during a rotation, and whose time is over, are forgotten."""
+    """What is not good any more is forgotten: passwords that were kept during a rotation, delegation tokens."""
+
+
+class CreateDelegationToken(Command[DelegationToken], frozen=True):
+    """Principals as Kafka writes them. `lifetime_ms`: 0 or less is as long as may be."""
+
+    owner: str
+    requester: str
+    renewers: Sequence[str] = ()
+    lifetime_ms: int = 0
+
+
+class RenewDelegationToken(Command[int], frozen=True):
+    """Replies when it expires now. `period_ms`: 0 or less is as long as may be."""
+
+    token_id: str
+    principal: str
+    period_ms: int
+
+
+class EndDelegationToken(Command[int], frozen=True):
+    """Replies when it expires now. `period_ms`: from now on; less than 0 removes it at once."""
+
+    token_id: str
+    principal: str
+    period_ms: int
 
 
 # -- access control lists

@@ -13,8 +13,8 @@ import msgspec
 
 from ottla.metadata.decisions.balance import preferred_due, unclean_due
 from ottla.metadata.decisions.commands import Command, Context
+from ottla.metadata.decisions.credential_expiry import expiry_due
 from ottla.metadata.decisions.features import eligible_safety_records, initial_feature_records
-from ottla.metadata.decisions.users import expiry_due
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record
 
@@ -47,7 +47,7 @@ def _unclean_elections(image: Image, context: Context, setting: Setting) -> Comm
     return unclean_due(image, context)
 
 
-def _old_passwords(image: Image, context: Context, setting: Setting) -> Command[Any] | None:
+def _expired_credentials(image: Image, context: Context, setting: Setting) -> Command[Any] | None:
     return expiry_due(image, context)
 
 
@@ -62,5 +62,9 @@ PERIODIC = (
         seconds=lambda setting: setting("unclean.leader.election.interval.ms") / 1000,
         due=_unclean_elections,
     ),
-    Duty("old passwords", seconds=lambda setting: OLD_PASSWORDS_SECONDS, due=_old_passwords),
+    Duty(
+        "expired credentials",
+        seconds=lambda setting: min(OLD_PASSWORDS_SECONDS, setting("delegation.token.expiry.check.interval.ms") / 1000),
+        due=_expired_credentials,
+    ),
 )

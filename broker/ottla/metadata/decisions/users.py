@@ -11,7 +11,6 @@ from ottla.metadata.decisions.commands import (
     AlterScramCredentials,
     Context,
     Decision,
-    ExpireCredentials,
     Outcome,
     RotateScramCredentials,
     ScramUpsertion,
@@ -36,8 +35,6 @@ __all__ = [
     "alter",
     "check_credential",
     "describe",
-    "expire",
-    "expiry_due",
     "rotate",
 ]
 
@@ -64,6 +61,8 @@ def alter(image: Image, command: AlterScramCredentials, context: Context) -> Dec
             refused[user] = error
     outcomes = [_outcome(user, refused.get(user)) for user in dict(_changes(command))]
     records = [_record(change) for change in accepted.values()]
+    if len(image.scram_credentials) + len(records) > (most := context.limits.scram_credentials_in_fleet_max):
+        raise KafkaError(Code.policy_violation, f"This fleet has room for {most} SCRAM credentials")
     return Decision(outcomes, [*security_records(image, context), *records] if records else ())
 
 
@@ -149,29 +148,11 @@ def _rotated(image: Image, change: ScramUpsertion, until_ms: int, context: Conte
         yield scram_credential_record(owner, msgspec.structs.replace(present, keys=change.keys, previous=previous))
 
 
-def expire(image: Image, command: ExpireCredentials, context: Context) -> Decision[None]:
-    return Decision(None, [_without_previous(*each) for each in _due(image, context)])
-
-
-def expiry_due(image: Image, context: Context) -> ExpireCredentials | None:
-    return ExpireCredentials() if any(True for _ in _due(image, context)) else None
-
-
-def _due(image: Image, context: Context) -> Iterator[tuple[ScramOwner, ScramCredential]]:
-    for owner, credential in image.scram_credentials.items():
-        if credential.previous is not None and credential.previous.until_ms <= context.now_ms:
-            yield owner, credential
-
-
-def _without_previous(owner: ScramOwner, credential: ScramCredential) -> Record:
-    return scram_credential_record(owner, msgspec.structs.replace(credential, previous=None))
-
-
 def describe(
     credentials: Mapping[ScramOwner, ScramCredential], users: Sequence[str] | None
 ) -> Iterable[UserDescription]:
     """Of these users, or of all who have a credential."""
-    named = Counter(users or sorted({user for user, _ in credentials}))
+    named = Counter(users) if users else dict.fromkeys((user for user, _ in credentials), 1)
     for user, times in named.items():
         found = [
             (mechanism, credentials[user, mechanism].iterations)

@@ -16,6 +16,7 @@ from ottla.metadata.model.credentials import PreviousKeys, ScramCredential, Scra
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import Broker, ConfigResource, Listener, PartitionState, ResourceType, Topic
 from ottla.metadata.model.tables import Tables
+from ottla.metadata.model.tokens import DelegationToken
 from ottla.pb import metadata_pb2 as pb
 
 __all__ = ["ImageBuilder", "MetadataError"]
@@ -72,6 +73,7 @@ class ImageBuilder:
             features="features" in self._drafts,
             client_quotas="client_quotas" in self._drafts,
             scram_credentials="scram_credentials" in self._drafts,
+            delegation_tokens="delegation_tokens" in self._drafts,
             producer_ids="next_producer_id" in self._scalars,
             acls_added=self._acls_added,
             acls_removed=self._acls_removed,
@@ -242,6 +244,21 @@ class ImageBuilder:
         if self._draft("scram_credentials").pop((record.user, record.mechanism), None) is None:
             raise MetadataError(f"entry {self._version} removes a credential of {record.user!r}, who has none")
 
+    def delegation_token(self, record: pb.DelegationTokenRecord) -> None:
+        self._draft("delegation_tokens")[record.id] = DelegationToken(
+            id=record.id,
+            owner=record.owner,
+            requester=record.requester,
+            renewers=tuple(record.renewers),
+            issued_ms=record.issued_ms,
+            expires_ms=record.expires_ms,
+            expires_ms_max=record.expires_ms_max,
+        )
+
+    def remove_delegation_token(self, record: pb.RemoveDelegationTokenRecord) -> None:
+        if self._draft("delegation_tokens").pop(record.id, None) is None:
+            raise MetadataError(f"entry {self._version} removes delegation token {record.id}, which does not exist")
+
     def no_op(self, record: pb.NoOpRecord) -> None:
         pass
 
@@ -313,6 +330,8 @@ _APPLY: dict[str, Callable[[ImageBuilder, Any], None]] = {
     "client_quota": ImageBuilder.client_quota,
     "scram_credential": ImageBuilder.scram_credential,
     "remove_scram_credential": ImageBuilder.remove_scram_credential,
+    "delegation_token": ImageBuilder.delegation_token,
+    "remove_delegation_token": ImageBuilder.remove_delegation_token,
     "acl": ImageBuilder.acl,
     "remove_acl": ImageBuilder.remove_acl,
 }

@@ -30,6 +30,7 @@ class Changes(msgspec.Struct, frozen=True):
     producer_ids: bool = False
     client_quotas: bool = False
     scram_credentials: bool = False
+    delegation_tokens: bool = False
     acls_added: Mapping[uuid.UUID, AclBinding] = {}
     acls_removed: Mapping[uuid.UUID, AclBinding] = {}
 
@@ -51,6 +52,7 @@ def compare(old: Tables, new: Tables) -> Changes:
         producer_ids=old.next_producer_id != new.next_producer_id,
         client_quotas=old.client_quotas != new.client_quotas,
         scram_credentials=old.scram_credentials != new.scram_credentials,
+        delegation_tokens=old.delegation_tokens != new.delegation_tokens,
         acls_added={key: new.acls[key] for key in new.acls.keys() - old.acls.keys()},
         acls_removed={key: old.acls[key] for key in old.acls.keys() - new.acls.keys()},
     )

@@ -11,6 +11,7 @@ import msgspec
 from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.credentials import ScramCredential, ScramOwner
 from ottla.metadata.model.state import Broker, PartitionState, QuotaEntity
+from ottla.metadata.model.tokens import DelegationToken
 from ottla.pb import metadata_pb2 as pb
 
 __all__ = [
@@ -21,12 +22,14 @@ __all__ = [
     "client_quota_record",
     "config_record",
     "decode_batch",
+    "delegation_token_record",
     "encode_batch",
     "feature_record",
     "partition_change_record",
     "partition_record",
     "producer_ids_record",
     "remove_acl_record",
+    "remove_delegation_token_record",
     "remove_scram_credential_record",
     "remove_topic_record",
     "scram_credential_record",
@@ -172,6 +175,24 @@ def acl_record(acl_id: uuid.UUID, binding: AclBinding) -> Record:
 
 def remove_acl_record(acl_id: uuid.UUID) -> Record:
     return Record(remove_acl=pb.RemoveAclRecord(id=acl_id.bytes))
+
+
+def delegation_token_record(token: DelegationToken) -> Record:
+    return Record(
+        delegation_token=pb.DelegationTokenRecord(
+            id=token.id,
+            owner=token.owner,
+            requester=token.requester,
+            renewers=token.renewers,
+            issued_ms=token.issued_ms,
+            expires_ms=token.expires_ms,
+            expires_ms_max=token.expires_ms_max,
+        )
+    )
+
+
+def remove_delegation_token_record(token_id: str) -> Record:
+    return Record(remove_delegation_token=pb.RemoveDelegationTokenRecord(id=token_id))
 
 
 def feature_record(*, name: str, level: int) -> Record:

@@ -41,5 +41,7 @@ def _records(image: Tables) -> Iterator[Record]:
         yield make.scram_credential_record(owner, credential)
     for acl_id, binding in image.acls.items():
         yield make.acl_record(acl_id, binding)
+    for token in image.delegation_tokens.values():
+        yield make.delegation_token_record(token)
     if image.next_producer_id:
         yield make.producer_ids_record(image.next_producer_id)

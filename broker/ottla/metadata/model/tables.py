@@ -9,6 +9,7 @@ import msgspec
 from ottla.metadata.model.acls import AclBinding
 from ottla.metadata.model.credentials import ScramCredential, ScramOwner
 from ottla.metadata.model.state import Broker, ConfigResource, PartitionState, QuotaEntity, Topic
+from ottla.metadata.model.tokens import DelegationToken
 
 __all__ = ["Tables"]
 
@@ -27,6 +28,7 @@ class Tables(msgspec.Struct, frozen=True):
     configs: Mapping[ConfigResource, Mapping[str, str]] = {}
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
     scram_credentials: Mapping[ScramOwner, ScramCredential] = {}
+    delegation_tokens: Mapping[str, DelegationToken] = {}
     acls: Mapping[uuid.UUID, AclBinding] = {}
     features: Mapping[str, int] = {}
     features_epoch: int = -1

@@ -11,7 +11,8 @@ __all__ = ["PLAIN", "PlainMechanism", "users_of"]
 PLAIN = "PLAIN"
 USER_OPTION = "user_"
 REFUSED = "Authentication failed: Invalid username or password"
-UNREADABLE = f"Authentication failed during authentication due to invalid credentials with SASL mechanism {PLAIN}"
+MALFORMED = "Invalid SASL/PLAIN response: expected 3 tokens, got "
+TOKENS = 3
 OTHER_NAME = "Authentication failed: Client requested an authorization id that is different from username"
 NOBODYS = b"\0"  # compared where the user is unknown: passwords have no zero byte
 
@@ -39,10 +40,11 @@ class _PlainExchange:
         self._users = users
 
     async def step(self, data: bytes) -> Step:
-        authorized, name, password = _parts(data)
+        authorized, name, password = _tokens(data)
         principal = Principal(USER, name)
         if not name or not password:
-            raise LoginRefused(UNREADABLE, reason=f"no {'password' if name else 'user name'}", principal=principal)
+            missing = "password" if name else "username"
+            raise LoginRefused(f"Authentication failed: {missing} not specified", principal=principal)
         known = self._users.get(name)
         right = hmac.compare_digest(NOBODYS if known is None else known.encode(), password.encode())
         if known is None or not right:
@@ -53,9 +55,9 @@ class _PlainExchange:
         return Step(b"", Login(principal))
 
 
-def _parts(data: bytes) -> tuple[str, str, str]:
-    """Authorization id, name, password. As in Kafka, bytes that are no UTF-8 become the replacement character, and what
-    comes behind the password is ignored."""
-    parts = data.decode("utf-8", "replace").split("\0")[:3]
-    authorized, name, password = parts + [""] * (3 - len(parts))
-    return authorized, name, password
+def _tokens(data: bytes) -> list[str]:
+    """Authorization id, name, password. As in Kafka, bytes that are no UTF-8 become the replacement character."""
+    tokens = data.decode("utf-8", "replace").split("\0", TOKENS)
+    if len(tokens) != TOKENS:
+        raise LoginRefused(f"{MALFORMED}{len(tokens)}")
+    return tokens

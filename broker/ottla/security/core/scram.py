@@ -27,7 +27,7 @@ from ottla.metadata.model.credentials import (
 from ottla.security.core.logins import Login, LoginRefused, Step
 from ottla.security.core.principals import USER, Principal
 
-__all__ = ["Account", "Accounts", "ScramExchange", "ScramMechanism", "accounts_of", "decoy_key"]
+__all__ = ["Account", "Accounts", "ScramExchange", "ScramMechanism", "accounts_of", "decoy_key", "no_tokens"]
 
 MESSAGE_BYTES_MAX = 1 << 17  # a user name has up to 32 KiB, and every byte of it may have to be escaped
 CLIENT_NONCE_MAX = 1024
@@ -59,11 +59,21 @@ Accounts = Callable[[str, bool], Account | None]
 """By name; with True the name is the id of a delegation token."""
 
 
-def accounts_of(mechanism: int, credentials: Callable[[], Mapping[ScramOwner, ScramCredential]]) -> Accounts:
-    """Users with a credential; there are no delegation tokens."""
+def no_tokens(token_id: str) -> None:
+    """Where delegation tokens are not enabled."""
+
+
+def accounts_of(
+    mechanism: int,
+    credentials: Callable[[], Mapping[ScramOwner, ScramCredential]],
+    token: Callable[[str], Account | None] = no_tokens,
+) -> Accounts:
+    """Users with a credential; `token` finds whom a delegation token stands for."""
 
     def find(name: str, by_token: bool) -> Account | None:
-        credential = None if by_token else credentials().get((name, mechanism))
+        if by_token:
+            return token(name)
+        credential = credentials().get((name, mechanism))
         return None if credential is None else Account(credential, Principal(USER, name))
 
     return find

@@ -14,7 +14,7 @@ from ottla.storage.core import names
 from ottla.storage.core.batch_filter import LastWritten
 from ottla.storage.core.cleaned_transactions import CleanedTransactions
 from ottla.storage.core.cleaning_plan import Due, LogFacts, SegmentFacts, dirtiest, due
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.core.names import TopicPartition
 from ottla.storage.core.offset_map import KEYS_MAX
 from ottla.storage.core.settings import UNLIMITED
 from ottla.storage.directories.directories import LogDirectories

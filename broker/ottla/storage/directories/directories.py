@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from ottla.errors import Code, KafkaError, Refusal
 from ottla.ids import uuid_text
-from ottla.storage.core.folder_names import DELETE, STRAY, TopicPartition, folder_name, marked
+from ottla.storage.core.names import DELETE, STRAY, TopicPartition, folder_name, marked
 from ottla.storage.core.removals import Removals
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.directories import meta

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ottla.errors import Refusal
 from ottla.ports import Disk, Lock
-from ottla.storage.core.folder_names import DELETE, STRAY, TopicPartition, parse_folder
+from ottla.storage.core.names import DELETE, STRAY, TopicPartition, parse_folder
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.directories import checkpoint, meta
 from ottla.storage.directories.files import FileCache

@@ -43,6 +43,32 @@ TABLE = (
     # clients
     gauge("kafka_server_socket_server_metrics_connection_count", "{connection}", "Open connections.", ["listener"]),
     counter("kafka_network_requestmetrics_requests", "{request}", "Requests that were begun.", ["request"]),
+    # who clients are
+    counter(
+        "kafka_server_socket_server_metrics_successful_authentication",
+        "{login}",
+        "Logins, and handshakes of TLS where nobody logs in.",
+        ["listener"],
+    ),
+    counter(
+        "kafka_server_socket_server_metrics_failed_authentication", "{login}", "The same that failed.", ["listener"]
+    ),
+    counter(
+        "kafka_server_socket_server_metrics_successful_reauthentication", "{login}", "Renewed logins.", ["listener"]
+    ),
+    counter("kafka_server_socket_server_metrics_failed_reauthentication", "{login}", "That failed.", ["listener"]),
+    counter(
+        "kafka_server_socket_server_metrics_expired_connections_killed_count",
+        "{connection}",
+        "Connections closed because their login was not renewed in time.",
+        ["listener"],
+    ),
+    gauge(
+        "ottla_certificate_info", "{certificate}", "Always 1: the certificate that is shown.", ["listener", "serial"]
+    ),
+    gauge("ottla_certificate_not_after_seconds", "s", "When it expires, as a Unix time.", ["listener"]),
+    gauge("ottla_certificate_loaded_seconds", "s", "When it was loaded, as a Unix time.", ["listener"]),
+    counter("ottla_certificate_refusals", "{load}", "New ones that were not taken.", ["listener"]),
     gauge("ottla_request_bytes", "By", "Memory that requests under way have taken."),
     gauge("ottla_answer_bytes", "By", "Memory of answers that clients have not taken yet."),
     # partitions

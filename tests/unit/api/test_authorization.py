@@ -1,0 +1,145 @@
+"""What every API answers to whom, beside what Apache Kafka 4.1.1 answers (tests/golden/authorization)."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ottla.api.authorization import AUTHORIZATION, guarded
+from ottla.api.call import Call
+from ottla.api.client import Client
+from ottla.api.registry import load_all
+from ottla.errors import KafkaError
+from ottla.metadata.decisions.commands import UpdateFeatures, UpgradeType
+from ottla.net.shared import Shared
+from ottla.security.core.acls import AclAuthorizer
+from ottla.security.core.audit import AuditEvent
+from ottla.security.core.principals import Principal
+from support.answers import settled
+from support.authorization_cases import ADMIN, CASES, STATES, TOPICS, Case, assert_same, refusals, verdict
+from support.calls import decoded, read
+from support.nodes import InnerNode, until
+
+KAFKA = json.loads((Path(__file__).parents[2] / "golden/authorization/kafka.json").read_text())
+Verdicts = dict[str, dict[str, Any]]
+SETTINGS = {
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+class Trail:
+    def __init__(self) -> None:
+        self.events: list[AuditEvent] = []
+
+    def record(self, event: AuditEvent) -> None:
+        self.events.append(event)
+
+
+class Asked:
+    """A broker in this process, asked without a connection: so the clients may be anybody."""
+
+    def __init__(self, node: InnerNode, shared: Shared, ids: dict[str, uuid.UUID]) -> None:
+        self.trail = Trail()
+        self._node = node
+        self._shared = shared
+        self._ids = ids
+        bindings = {binding for case in CASES for binding in case.bindings()}
+        self._authorizer = AclAuthorizer(bindings, super_users={f"User:{ADMIN}"})
+
+    async def verdict(self, case: Case, state: str) -> Any:
+        principal = Principal("User", case.user(state))
+        client = Client("PLAINTEXT", "127.0.0.1", principal=principal, authorizer=self._authorizer, trail=self.trail)
+        call = Call(self._shared.long_work, load_all()[case.key], case.version, 1, "test", client)
+        request = read(case.request(state, self._ids))
+        try:
+            answer = await settled(self._shared.handlers[case.key](request, call))
+        except KafkaError as error:
+            answer = call.failure(error)
+        finally:
+            call.close()
+        return verdict(decoded([_in_memory(part) for part in answer or ()], call))
+
+
+def _in_memory(part: Any) -> bytes:
+    """A connection reads records when they are sent."""
+    return part.read(0, len(part)) if hasattr(part, "read") else bytes(part)
+
+
+async def asked_all(folder: Path) -> tuple[Verdicts, Trail]:
+    node = InnerNode(folder, 1, **SETTINGS)
+    await node.start()
+    try:
+        ids = {topic: await node.make_topic(topic, partitions=1) for topic in TOPICS}
+        assert node.node is not None and node.node._data is not None and node.node._quorum is not None
+        upgrade = ("share.version", 1, UpgradeType.UPGRADE)
+        await node.node._quorum.controller.submit(UpdateFeatures([upgrade]))
+        shared = node.node._data.broker.shared
+        assert shared is not None
+        asked = Asked(node, shared, ids)
+        coordinators = node.coordinators
+        for coordinator in (coordinators.groups, coordinators.transactions, coordinators.share_states):
+            await coordinator.leader_of("anybody")
+            await until(lambda one=coordinator: one.shards and not any(x.loading for x in one.shards), "loaded")  # type: ignore[misc]
+        return {case.name: {state: await asked.verdict(case, state) for state in STATES} for case in CASES}, asked.trail
+    finally:
+        await node.stop()
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Verdicts, Trail]:
+    return asyncio.run(asked_all(tmp_path_factory.mktemp("node")))
+
+
+def each() -> Iterator[Any]:
+    for case in CASES:
+        for state in STATES:
+            yield pytest.param(case, state, id=f"{case.name}-{state}")
+
+
+@pytest.mark.parametrize(("case", "state"), list(each()))
+def test_the_answer_is_kafkas(case: Case, state: str, answers: tuple[Verdicts, Trail]) -> None:
+    assert_same(case, state, answers[0][case.name][state], KAFKA[case.name][state])
+
+
+ONLY_FILTER = {"metadata-all", "list-groups", "list-transactions", "describe-partitions-all", "describe-cluster",
+               "metadata-cluster"}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_who_has_no_acl_is_refused_and_who_has_all_is_not(case: Case, answers: tuple[Verdicts, Trail]) -> None:
+    of_case = answers[0][case.name]
+    if case.name not in ONLY_FILTER:
+        assert refusals(of_case["none"]), of_case
+        assert refusals(of_case["wrong"]), of_case
+    assert not refusals(of_case["right"]) or case.name == "create-topics-unseen", of_case
+    assert not refusals(of_case["super"]), of_case
+
+
+def test_every_api_is_declared_and_tried() -> None:
+    assert set(load_all()) <= set(AUTHORIZATION)
+    assert {case.key for case in CASES} | {17, 18, 36, 38, 39, 40, 41} >= set(load_all())
+
+
+def test_an_api_that_nobody_declared_stops_the_start() -> None:
+    with pytest.raises(LookupError, match="API 127 is not in the table"):
+        guarded(127, lambda request, call: None)
+
+
+def test_refusals_are_written_down_and_questions_are_not(answers: tuple[Verdicts, Trail]) -> None:
+    events = answers[1].events
+    assert {event.verdict for event in events} == {"denied"}
+    refused = {(event.principal.name, event.action, event.resource, event.reason) for event in events}
+    assert ("produce-none", "produce", "Topic:orders", "WRITE") in refused
+    assert ("heartbeat-wrong", "heartbeat", "Group:g12", "READ") in refused
+    assert not [event for event in events if event.principal.name.endswith(("admin", "list-groups-none"))]
+    assert not [event for event in events if event.principal.name.startswith("metadata-all")]
