@@ -230,7 +230,7 @@ class LogDirectories:
         """Take a directory offline. Returns its partitions. A full disk is a failure too, as in Kafka."""
         if one.error is not None:
             return []
-        lost = one.went_offline(error)
+        lost = one.take_offline(error)
         for key in lost:
             self.logs.pop(key, None)
             self.topic_ids.pop(key, None)
