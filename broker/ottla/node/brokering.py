@@ -30,7 +30,7 @@ from ottla.replica.settings import LiveSettings
 from ottla.replica.upkeep import Upkeep
 from ottla.security.core.audit import AuditTrail, NoTrail
 from ottla.storage.compaction.cleaner import Cleaner
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.core.names import TopicPartition
 from ottla.storage.workers.worker import ProcessWorker, Worker
 from ottla.system import FileShares, System, file_limit
 

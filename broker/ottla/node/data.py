@@ -9,7 +9,7 @@ from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.metadata.runtime.relay import ControllerLink
 from ottla.node.brokering import BrokerPart
 from ottla.node.foundation import Foundation
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.core.names import TopicPartition
 from ottla.system import System
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from ottla.node.quorum import QuorumPart, seed_voters
 from ottla.raft.core.messages import Member
 from ottla.security.audit import AuditFile
 from ottla.security.core.audit import AuditTrail, NoTrail
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.core.names import TopicPartition
 from ottla.system import System, Threads
 from ottla.telemetry.meters import Read
 
