@@ -290,7 +290,8 @@ class SimListener:
     def bind(self) -> int:
         return self.endpoint.port
 
-    async def start(self, shared: Shared) -> None:
+    async def start(self, shared: Shared, secured: object) -> None:
+        """Without a network there is nothing to secure: clients are objects of the simulation."""
         self._life.shared = shared
 
     async def stop(self) -> None:
