@@ -44,7 +44,7 @@ def _one(random: Random, field: Field, known: Sequence[str]) -> Any:
         return rough
     if field.name.endswith("error_code"):
         return random.randrange(90)  # kio knows only Kafka's own codes
-    if field.kind in RANGES and "time" in field.name:
+    if field.kind in RANGES and any(word in field.name for word in ("time", "period")):
         return random.getrandbits(30)  # kio makes dates of them
     if field.kind in RANGES:
         return random.getrandbits(RANGES[field.kind] - 1)

@@ -5,6 +5,7 @@ v2 flexible · v3 another owner (KIP-373).
 
 from typing import Any
 
+from ottla.api.authorizing import may
 from ottla.api.call import Answer, Call
 from ottla.api.controller_client import ControllerClient
 from ottla.api.registry import api
@@ -48,7 +49,7 @@ async def _create(
 ) -> DelegationToken:
     check_tokens(call, tokens)
     requester = call.client.principal
-    if owner != requester and not call.client.access.may(Operation.CREATE_TOKENS, Resource.USER, str(owner)):
+    if owner != requester and not may(call, Operation.CREATE_TOKENS, Resource.USER, str(owner)):
         raise KafkaError(Code.delegation_token_authorization_failed)
     renewers = [f"{each.principal_type}:{each.principal_name}" for each in request.renewers]
     if any(each.principal_type != USER for each in request.renewers):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from ottla.api.authorizing import sees
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import DescribeDelegationTokenRequest
@@ -40,11 +41,10 @@ def _filter(request: DescribeDelegationTokenRequest) -> Callable[[DelegationToke
 
 
 def _may_see(call: Call, token: DelegationToken) -> bool:
-    may = call.client.access.may
     return (
         token.concerns(str(call.client.principal))
-        or may(Operation.DESCRIBE, Resource.DELEGATION_TOKEN, token.id)
-        or may(Operation.DESCRIBE_TOKENS, Resource.USER, token.owner)
+        or sees(call, Operation.DESCRIBE, Resource.DELEGATION_TOKEN, token.id)
+        or sees(call, Operation.DESCRIBE_TOKENS, Resource.USER, token.owner)
     )
 
 

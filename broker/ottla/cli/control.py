@@ -34,6 +34,10 @@ class ControlClient:
         self._credentials = credentials
         self._channels: dict[str, grpc.Channel] = {}
 
+    @property
+    def by_tls(self) -> bool:
+        return self._credentials is not None
+
     def describe(self) -> "pb.DescribeFleetReply":
         from ottla.pb import control_pb2 as pb
 
@@ -79,6 +83,7 @@ class ControlClient:
                     raise Refusal(reason) from None
                 if error.code() is grpc.StatusCode.UNAVAILABLE:
                     unreachable.append(address)
+                    self._channels.pop(address).close()  # it would wait before it tries again, and nodes' poller longer
                 if leader := named_leader(error.trailing_metadata(), LEADER_ADDRESS_KEY):
                     search.ask_first(leader)
         raise NobodyAnswers(reason, unreachable)

@@ -14,7 +14,7 @@ from ottla.rpc.probing import split_address
 if TYPE_CHECKING:
     from ottla.rpc.credentials import Credentials
 
-__all__ = ["Ca", "Cert", "Key", "access", "explain_access"]
+__all__ = ["Ca", "Cert", "Key", "access", "credentials_in", "explain_access"]
 
 ENVIRONMENT = {"--cert": "OTTLA_CERT", "--key": "OTTLA_KEY", "--ca": "OTTLA_CA"}
 PROBE_S_MAX = 2.0
@@ -49,9 +49,13 @@ def access(cert: str | None, key: str | None, ca: str | None) -> "Credentials | 
     if not cert or not ca:
         missing = "--cert" if not cert else "--ca"
         raise Refusal(f"{missing} (or {ENVIRONMENT[missing]}) is missing: TLS needs a certificate and a CA")
+    return credentials_in(cert, ca, key)
+
+
+def credentials_in(keystore: str, ca: str, key: str | None = None) -> "Credentials":
     from ottla.rpc.credentials import CredentialFiles, read_credentials
 
-    return read_credentials(CredentialFiles(cert, ca, key), datetime.datetime.now(datetime.UTC))
+    return read_credentials(CredentialFiles(keystore, ca, key), datetime.datetime.now(datetime.UTC))
 
 
 def explain_access(address: str, *, by_tls: bool) -> None:

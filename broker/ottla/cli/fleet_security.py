@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.cli.control_access import credentials_in
 from ottla.system import System
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class FleetSecurity(NamedTuple):
             "ssl.keystore.location": keystore,
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"User:{ADMIN}",
+            "ottla.audit.log.file": f"{self.folder}/broker-{broker}/audit.log",
             "ottla.grpc.protocol": "TLS",
             "ottla.grpc.ssl.keystore.location": keystore,
             "ottla.grpc.ssl.truststore.location": ca,
@@ -71,9 +73,7 @@ class FleetSecurity(NamedTuple):
 
     def credentials(self) -> "Credentials":
         """Of the first user, for the Control service."""
-        from ottla.rpc.credentials import CredentialFiles, read_credentials
-
-        return read_credentials(CredentialFiles(self._keystore(ADMIN), self._ca), _now())
+        return credentials_in(self._keystore(ADMIN), self._ca)
 
     @property
     def _pki(self) -> str:

@@ -39,6 +39,8 @@ class DataPart:
         self._handover = handover
         self.broker = make_broker(config, system)
         self.peers = make_peers(config) if make_peers is not None else None
+        if self.peers is not None:
+            self.peers.audit_to(self.broker.trail)
         self.feed: MetadataFeed
         self._controller: ControllerLink
         handover.pulse.start()

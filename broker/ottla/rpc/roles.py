@@ -7,7 +7,7 @@ everybody in, as it did before there was TLS, and only a call that names another
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.security.core.identities import BROKER, NODES, ROLES, Identity
+from ottla.security.core.identities import BROKER, NODES, OPERATOR, PERSON, ROLES, Identity
 
 __all__ = ["CLUSTER_KEY", "METHODS", "NAMES_CLUSTER", "Caller", "Denied", "refusal"]
 
@@ -16,6 +16,7 @@ CLUSTER_KEY = "ottla-cluster-id"
 
 EVERYBODY = frozenset(ROLES)
 ALL_NODES = frozenset(NODES)
+PEOPLE = frozenset({OPERATOR, PERSON})
 BROKERS = frozenset({BROKER})
 CONTROL = "/ottla.pb.Control/"
 ANY_METHOD = "*"
@@ -35,6 +36,8 @@ METHODS: Mapping[str, frozenset[str]] = {
     f"{CONTROL}Unregister": EVERYBODY,
     f"{CONTROL}AddVoter": EVERYBODY,
     f"{CONTROL}RemoveVoter": EVERYBODY,
+    f"{CONTROL}DescribeScram": PEOPLE,
+    f"{CONTROL}RotateScram": PEOPLE,
     f"{CONTROL}CreateTopics": EVERYBODY,
     f"{CONTROL}AlterTopics": EVERYBODY,
     f"{CONTROL}DeleteTopics": EVERYBODY,

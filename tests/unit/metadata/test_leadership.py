@@ -118,12 +118,12 @@ def test_the_duties_of_a_controller() -> None:
     }
     assert [duty.seconds(settings.__getitem__) for duty in duties.PERIODIC] == [300.0, 1.5, 30.0]
     fleet = after_a_restart()
-    preferred, unclean, expired = duties.PERIODIC
+    preferred, unclean, expired_credentials = duties.PERIODIC
     assert preferred.due(fleet.image, fleet.context(), settings.__getitem__) is not None
     settings["auto.leader.rebalance.enable"] = False
     assert preferred.due(fleet.image, fleet.context(), settings.__getitem__) is None
     assert unclean.due(fleet.image, fleet.context(), settings.__getitem__) is None
-    assert expired.due(fleet.image, fleet.context(), settings.__getitem__) is None
+    assert expired_credentials.due(fleet.image, fleet.context(), settings.__getitem__) is None
 
 
 def test_an_unclean_election_becomes_due_when_the_topic_allows_it() -> None:
