@@ -23,6 +23,8 @@ def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, call: Call, feed: MetadataFeed, config: BrokerConfig
 ) -> Answer:
     image = feed.image
+    if request.cursor and not _is_sound(request):
+        return call.reply(topics=[_refused(name) for name in sorted(_asked(request))], next_cursor=None)
     names, denied = _by_right(_names(request, image), call, is_named=bool(request.topics))
     first = request.cursor.partition_index if request.cursor else 0
     left = min(request.response_partition_limit, config["max.request.partition.size.limit"])
@@ -34,6 +36,7 @@ def describe_topic_partitions(
             topics.append(_absent(name, call))
             continue
         total = len(image.topics[name].partitions)
+        start = min(start, total)  # the topic may have been made again with fewer
         if left <= 0 and total:
             return call.reply(topics=topics + denied, next_cursor={"topic_name": name, "partition_index": start})
         end = min(total, start + left)
@@ -42,6 +45,20 @@ def describe_topic_partitions(
         if end < total:
             return call.reply(topics=topics + denied, next_cursor={"topic_name": name, "partition_index": end})
     return call.reply(topics=topics + denied, next_cursor=None)
+
+
+def _is_sound(request: DescribeTopicPartitionsRequest) -> bool:
+    """As in Kafka. Among all topics that of the cursor may be missing: it may have been deleted since."""
+    cursor = request.cursor
+    return cursor.partition_index >= 0 and (not request.topics or cursor.topic_name in _asked(request))
+
+
+def _asked(request: DescribeTopicPartitionsRequest) -> set[str]:
+    return {topic.name for topic in request.topics} or {request.cursor.topic_name}
+
+
+def _refused(name: str) -> dict[str, Any]:
+    return {"error_code": Code.invalid_request, "name": name, "is_internal": name in INTERNAL_TOPICS}
 
 
 def _names(request: DescribeTopicPartitionsRequest, image: Image) -> list[str]:
