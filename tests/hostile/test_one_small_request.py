@@ -116,7 +116,9 @@ def test_a_broker_that_is_unregistered_comes_back(brokers: dict[int, BrokerProce
 def append(brokers: dict[int, BrokerProcess], topic: str) -> Code:
     """One record, at the leader of the only partition."""
     bootstrap = ",".join(each.bootstrap for each in brokers.values())
-    leader = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, timeout=10).topics[topic].partitions[0].leader
+    leader = (
+        AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, timeout=10).topics[topic].partitions[0].leader
+    )
     if leader not in brokers:
         return Code.leader_not_available
     part = PartitionProduceData(index=0, records=enclosed(raw_record(0, None), count=1))

@@ -7,7 +7,7 @@ from ottla.api.authorizing import may, operations, refusal, sees
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on, partition_line
 from ottla.api.registry import api
-from ottla.api.requests import DescribeTopicPartitionsRequest
+from ottla.api.requests import DescribeTopicPartitionsCursor, DescribeTopicPartitionsRequest
 from ottla.api.topic_making import is_legal_name
 from ottla.config import BrokerConfig
 from ottla.errors import Code
@@ -23,8 +23,9 @@ def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, call: Call, feed: MetadataFeed, config: BrokerConfig
 ) -> Answer:
     image = feed.image
-    if request.cursor and not _is_sound(request):
-        return call.reply(topics=[_refused(name) for name in sorted(_asked(request))], next_cursor=None)
+    if request.cursor and not _is_sound(request.cursor, named := {topic.name for topic in request.topics}):
+        refused = sorted(named or {request.cursor.topic_name})
+        return call.reply(topics=[_refused(name) for name in refused], next_cursor=None)
     names, denied = _by_right(_names(request, image), call, is_named=bool(request.topics))
     first = request.cursor.partition_index if request.cursor else 0
     left = min(request.response_partition_limit, config["max.request.partition.size.limit"])
@@ -47,14 +48,9 @@ def describe_topic_partitions(
     return call.reply(topics=topics + denied, next_cursor=None)
 
 
-def _is_sound(request: DescribeTopicPartitionsRequest) -> bool:
+def _is_sound(cursor: DescribeTopicPartitionsCursor, named: set[str]) -> bool:
     """As in Kafka. Among all topics that of the cursor may be missing: it may have been deleted since."""
-    cursor = request.cursor
-    return cursor.partition_index >= 0 and (not request.topics or cursor.topic_name in _asked(request))
-
-
-def _asked(request: DescribeTopicPartitionsRequest) -> set[str]:
-    return {topic.name for topic in request.topics} or {request.cursor.topic_name}
+    return cursor.partition_index >= 0 and (not named or cursor.topic_name in named)
 
 
 def _refused(name: str) -> dict[str, Any]:

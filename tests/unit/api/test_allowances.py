@@ -150,7 +150,9 @@ def test_the_broker_as_a_whole_takes_only_so_many() -> None:
 def test_whoever_comes_to_remove_a_limit_gets_through(rate: float) -> None:
     """Also one that the metadata log has from before such values were refused."""
     broker = Broker()
-    broker.set({(("ip", None),): {"connection_creation_rate": rate}, (("client-id", None),): {"request_percentage": rate}})
+    broker.set(
+        {(("ip", None),): {"connection_creation_rate": rate}, (("client-id", None),): {"request_percentage": rate}}
+    )
     assert broker.allowances.connection_pause_ms("10.0.0.1", "PLAINTEXT") == CONNECTION_PAUSE_MS_MAX
     meter = broker.of().request
     assert meter is not None

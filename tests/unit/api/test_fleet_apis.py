@@ -250,6 +250,9 @@ def test_a_cursor_behind_the_last_partition_does_not_lift_the_limit(served: Serv
 
 def test_a_cursor_without_a_place_is_refused(served: Served) -> None:
     assert page(pages(served, ("a", -5))) == ([("a", Code.invalid_request, [])], None)
-    assert page(pages(served, ("a", -5), "a", "b"))[0] == [("a", Code.invalid_request, []), ("b", Code.invalid_request, [])]
+    assert page(pages(served, ("a", -5), "a", "b"))[0] == [
+        ("a", Code.invalid_request, []),
+        ("b", Code.invalid_request, []),
+    ]
     assert page(pages(served, ("b", 0), "a"))[0] == [("a", Code.invalid_request, [])]
     assert page(pages(served, ("Zero", 0)))[0][0][:2] == ("a", Code.none), "it may have been deleted since"

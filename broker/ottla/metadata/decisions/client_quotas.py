@@ -8,7 +8,7 @@ from ottla.metadata.decisions.commands import AlterClientQuotas, Context, Decisi
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record, client_quota_record
 from ottla.metadata.model.state import QuotaEntity
-from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
+from ottla.wire.text_limits import NAME_BYTES_MAX, is_too_long
 
 __all__ = ["CLIENT_ID", "IP", "MATCH_ANY", "MATCH_DEFAULT", "MATCH_EXACT", "USER", "QuotaFilter", "alter"]
 
@@ -34,6 +34,8 @@ def alter(image: Image, command: AlterClientQuotas, context: Context) -> Decisio
             if entity in outcomes:
                 raise KafkaError(Code.invalid_request, f"Ignoring duplicate entity {_shown(entity)}")
             _check_entity(entity)
+            if entity not in image.client_quotas:  # one of an earlier version can be removed
+                _check_name_sizes(entity)
             _check_changes(entity, change)
         except KafkaError as error:
             outcomes[entity] = Outcome(change.entity, error.code, error.message)
@@ -62,10 +64,14 @@ def _check_entity(entity: QuotaEntity) -> None:
             raise KafkaError(Code.invalid_request, f"Invalid client quota entity, duplicate entity entry {kind}")
         if name == "":
             raise KafkaError(Code.invalid_request, f"Empty {kind} not supported")
-        if is_too_long(name):
-            raise KafkaError(Code.invalid_request, f"A {kind} has at most {TEXT_BYTES_MAX} bytes")
     if IP in kinds:
         _check_ip(entity)
+
+
+def _check_name_sizes(entity: QuotaEntity) -> None:
+    for kind, name in entity:
+        if is_too_long(name, bytes_max=NAME_BYTES_MAX):
+            raise KafkaError(Code.invalid_request, f"A {kind} has at most {NAME_BYTES_MAX} bytes")
 
 
 def _check_ip(entity: QuotaEntity) -> None:
