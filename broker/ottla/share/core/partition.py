@@ -78,7 +78,7 @@ class SharePartition:
                 continue
             if count >= records_max:
                 break
-            self._reach(position, batch)
+            self._extend_window(position, batch)
             self._archive(position, batch.first - 1)
             span = max(position, batch.first), batch.last
             if batch.is_for_consumers:
@@ -89,7 +89,7 @@ class SharePartition:
         self._window.settle()
         return acquired
 
-    def _reach(self, position: int, batch: Found) -> None:
+    def _extend_window(self, position: int, batch: Found) -> None:
         """Extend the window over this batch, up to the limit of in-flight records."""
         window = self._window
         window.advance()
