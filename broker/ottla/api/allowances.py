@@ -11,13 +11,15 @@ from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
 from ottla.ports import Clock
 from ottla.security.core.quota_limits import client_limit, connection_limit
-from ottla.security.core.rates import SampledRate, TokenBucket
+from ottla.security.core.rates import PAUSE_MS_MAX, SampledRate, TokenBucket
 
 __all__ = ["Allowance", "Allowances", "Meter"]
 
 ENTRIES_MAX: Final = 10_000
 UNLIMITED: Final = 2**31 - 1
 SLOWEST: Final = 0.1  # connections per second, where the setting says 0
+# Clients wait 30 s for their first answer. Whoever comes to remove a limit that is too low must get through.
+CONNECTION_PAUSE_MS_MAX: Final = 10_000
 
 
 class Meter:
@@ -124,7 +126,7 @@ class Allowances:
             return None
         return Allowance(produce, fetch, request, mutations)
 
-    def _meter(self, key: str, user: str, client_id: str, *, pause_ms_max: int = 2**31 - 1) -> Meter | None:
+    def _meter(self, key: str, user: str, client_id: str, *, pause_ms_max: int = PAUSE_MS_MAX) -> Meter | None:
         limit = client_limit(self._quotas, key, user=user, client_id=client_id)
         if limit is None:
             return None
@@ -161,7 +163,7 @@ class Allowances:
 
     def connection_pause_ms(self, address: str, listener: str) -> int:
         """How long a new connection from this address has to wait, by the limits of the broker, of its listener and of
-        the address."""
+        the address. Bounded."""
         of_all: int = self._setting("max.connection.creation.rate")
         pause_ms = self._count_connection("", max(of_all, SLOWEST)) if of_all < UNLIMITED else 0
         of_listener = self._of_listener(listener, "max.connection.creation.rate")
@@ -173,7 +175,7 @@ class Allowances:
     def _count_connection(self, address: str, limit: float) -> int:
         rate, now_ms = self._rate("connection_creation_rate", ("", address)), _now_ms(self._clock)
         rate.record(1, now_ms)
-        return rate.pause_ms(limit, now_ms)
+        return min(rate.pause_ms(limit, now_ms), CONNECTION_PAUSE_MS_MAX)
 
 
 def _now_ms(clock: Clock) -> int:

@@ -7,7 +7,7 @@ from ottla.api.authorizing import may, operations, refusal, sees
 from ottla.api.call import Answer, Call
 from ottla.api.cluster_view import brokers_on, partition_line
 from ottla.api.registry import api
-from ottla.api.requests import DescribeTopicPartitionsRequest
+from ottla.api.requests import DescribeTopicPartitionsCursor, DescribeTopicPartitionsRequest
 from ottla.api.topic_making import is_legal_name
 from ottla.config import BrokerConfig
 from ottla.errors import Code
@@ -23,6 +23,9 @@ def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, call: Call, feed: MetadataFeed, config: BrokerConfig
 ) -> Answer:
     image = feed.image
+    if request.cursor and not _is_sound(request.cursor, named := {topic.name for topic in request.topics}):
+        refused = sorted(named or {request.cursor.topic_name})
+        return call.reply(topics=[_refused(name) for name in refused], next_cursor=None)
     names, denied = _by_right(_names(request, image), call, is_named=bool(request.topics))
     first = request.cursor.partition_index if request.cursor else 0
     left = min(request.response_partition_limit, config["max.request.partition.size.limit"])
@@ -34,6 +37,7 @@ def describe_topic_partitions(
             topics.append(_absent(name, call))
             continue
         total = len(image.topics[name].partitions)
+        start = min(start, total)  # the topic may have been made again with fewer
         if left <= 0 and total:
             return call.reply(topics=topics + denied, next_cursor={"topic_name": name, "partition_index": start})
         end = min(total, start + left)
@@ -42,6 +46,15 @@ def describe_topic_partitions(
         if end < total:
             return call.reply(topics=topics + denied, next_cursor={"topic_name": name, "partition_index": end})
     return call.reply(topics=topics + denied, next_cursor=None)
+
+
+def _is_sound(cursor: DescribeTopicPartitionsCursor, named: set[str]) -> bool:
+    """As in Kafka. Among all topics that of the cursor may be missing: it may have been deleted since."""
+    return cursor.partition_index >= 0 and (not named or cursor.topic_name in named)
+
+
+def _refused(name: str) -> dict[str, Any]:
+    return {"error_code": Code.invalid_request, "name": name, "is_internal": name in INTERNAL_TOPICS}
 
 
 def _names(request: DescribeTopicPartitionsRequest, image: Image) -> list[str]:

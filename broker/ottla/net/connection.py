@@ -52,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reading = True
         self._host = "?"
         self._stranger: str | None = None  # why nobody knows who it is
+        self._is_begun = False
         self.received_bytes = 0
 
     # transport → connection
@@ -60,6 +61,15 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         peer = self._transport.get_extra_info("peername")
         self._host = peer[0] if peer else "?"
+        self._open_connections.add(self)
+        refused = self._shared.admission.enter(self._host, self._listener)
+        try:
+            self._begin(refused)
+        except Exception:  # or the client would wait for ever, and its file be lost
+            log.exception("connection from %s on %s cannot begin", self._host, self._listener)
+            self._transport.abort()
+
+    def _begin(self, refused: str | None) -> None:
         shared = self._shared
         self._outbox = Outbox(
             self._transport,
@@ -78,8 +88,8 @@ class Connection(asyncio.BufferedProtocol):
             intake=self._intake,
             answers=self._answers,
         )
-        self._open_connections.add(self)
-        if reason := shared.admission.enter(self._host, self._listener) or self._stranger:
+        self._is_begun = True
+        if reason := refused or self._stranger:
             self.close(reason)
         elif pause_ms := shared.allowances.connection_pause_ms(self._host, self._listener):
             self.pause(pause_ms)
@@ -110,11 +120,12 @@ class Connection(asyncio.BufferedProtocol):
         self._shared.admission.leave(self._host, self._listener)
         if error is not None:
             log.info("connection from %s on %s lost: %s", self._host, self._listener, error)
-        self._outbox.close()
         self._frames.close()
         self._intake.close(self)
-        self._answers.close()
-        self._handling.close()
+        if self._is_begun:
+            self._outbox.close()
+            self._answers.close()
+            self._handling.close()
         if self._authentication is not None:
             self._authentication.close()
 

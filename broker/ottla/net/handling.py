@@ -303,7 +303,11 @@ class Handling:
         if not isinstance(error, KafkaError):
             log.error("%s v%d from %s failed", call.api.name, call.version, self.client.host, exc_info=error)
             error = KafkaError(Code.unknown_server_error, "see the broker's log")
-        answer = call.failure(error)
+        try:
+            answer = call.failure(error)
+        except Exception as unsaid:  # nobody else would close the connection, and the client waits
+            log.error("%s v%d cannot say that it failed", call.api.name, call.version, exc_info=unsaid)
+            answer = None
         if answer is None:
             self._connection.close(f"{call.api.name} failed and its answer has no place to say so: {error}")
         return answer

@@ -10,7 +10,8 @@ __all__ = ["LINE_CHARACTERS_MAX", "TRACEBACK_CHARACTERS_MAX", "BoundedFormatter"
 LINE_CHARACTERS_MAX = 2_000
 TRACEBACK_CHARACTERS_MAX = 20_000  # behind the line
 LINES_MAX = 500  # in a window of LineLimit: a thousand groups that come together tell of it in two
-# Loggers of lines that clients or strangers cause. ottla.net has a limit of its own.
+# Loggers of lines that clients or strangers cause, beside the loop's for what nobody caught. ottla.net has a limit of
+# its own.
 REACHED_BY_CLIENTS = ("api", "produce", "group", "txn", "share", "coordination", "quorum", "replica")
 
 
@@ -23,8 +24,8 @@ class BoundedFormatter(logging.Formatter):
 
 
 def limit_lines() -> None:
-    for name in REACHED_BY_CLIENTS:
-        logging.getLogger(f"ottla.{name}").addFilter(LineLimit(lines_max=LINES_MAX))
+    for name in ("asyncio", *(f"ottla.{name}" for name in REACHED_BY_CLIENTS)):
+        logging.getLogger(name).addFilter(LineLimit(lines_max=LINES_MAX))
 
 
 def _cut(text: str, characters_max: int) -> str:

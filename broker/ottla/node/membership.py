@@ -41,20 +41,46 @@ class Membership(Protocol):
 
 
 class LoneMembership:
-    """A fleet of one: nobody to tell that one is alive."""
+    """A fleet of one: nobody to tell that one is alive. Who unregisters it finds it registered again, as any broker
+    that lives."""
 
-    def __init__(self, registration: RegisterBroker, controller: Controller) -> None:
+    def __init__(self, registration: RegisterBroker, controller: Controller, *, feed: MetadataFeed) -> None:
         self.epoch = -1
         self._registration = registration
         self._controller = controller
+        self._feed = feed
+        self._again: asyncio.Task[None] | None = None
+        self._is_member = False  # from its first entry until it leaves
+        feed.subscribe(self._image_moved)
 
     async def register(self) -> None:
         self.epoch = await self._controller.submit(self._registration)
 
     async def enter(self) -> None:
         await self._controller.submit(UnfenceBroker(self._registration.id, self.epoch))
+        self._is_member = True
+
+    def _image_moved(self, old: Image, new: Image, changes: Changes) -> None:
+        id = self._registration.id
+        if self._is_member and id in old.brokers and id not in new.brokers:
+            log.warning("broker %d was unregistered; it is alive and registers again", id)
+            if self._again is None or self._again.done():
+                self._again = asyncio.create_task(self._come_back(), name="registration")
+
+    async def _come_back(self) -> None:
+        """Somebody may unregister it again before this returns, so the image decides when it is done."""
+        while not self._feed.image.is_active(self._registration.id):
+            try:
+                await self.register()
+                await self.enter()
+            except KafkaError as error:
+                log.warning("not registered again yet: %s", error)
+                await asyncio.sleep(REGISTER_AGAIN_SECONDS)
 
     async def leave(self) -> None:
+        self._is_member = False
+        if self._again is not None:
+            self._again.cancel()
         if self.epoch < 0:
             return
         try:

@@ -213,7 +213,7 @@ class Node:
             previous_epoch=foundation.directories.clean_epoch(),
         )
         if self._fleet is None:
-            return LoneMembership(registration, quorum.controller)
+            return LoneMembership(registration, quorum.controller, feed=quorum.feed)
         return FleetMembership(
             registration,
             self._fleet.controller,

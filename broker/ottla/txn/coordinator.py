@@ -1,5 +1,6 @@
 """The transactions that this broker coordinates: a shard for every partition of the state topic that it leads."""
 
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
 from ottla.coordination.coordinator import Coordinator, Surroundings
@@ -14,13 +15,16 @@ from ottla.txn.core.messages import Membership, Partitions
 from ottla.txn.core.transaction import Transaction
 from ottla.txn.exchange import Exchange
 from ottla.txn.marker_sender import MarkerSender
-from ottla.txn.shard import Ask, TransactionShard
+from ottla.txn.shard import Ask, TransactionShard, kept_bytes_of
 from ottla.txn.timeouts import abort_timed_out
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = ["FEATURE", "STATE_TOPIC", "TransactionCoordinator"]
 
+log = logging.getLogger("ottla.txn")
+
 FEATURE = "transaction.version"
+LIMIT = "ottla.transactional.ids.bytes.max"
 COMMIT_SECONDS_MAX = 5.0
 STATE_TOPIC = "__transaction_state"
 
@@ -47,6 +51,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         topic = StateTopic(config=around.config, settings=around.settings, controller=around.controller)
         super().__init__(topic, around)
         self._new_producer_id = new_producer_id
+        self._bytes_max: int = around.config[LIMIT]
         self._markers = MarkerSender(feed=around.feed, exchange=exchange)
         exchange.coordinate(self.member_codes)
 
@@ -75,6 +80,8 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         shard = self.shard_of(transactional_id)
         if not 0 < timeout_ms <= self._settings.broker("transaction.max.timeout.ms"):
             return Decision(Code.invalid_transaction_timeout)
+        if transactional_id not in shard.transactions:
+            self._check_memory(transactional_id)
 
         def ask(transaction: Transaction | None, new_producer_id: int) -> Decision:
             return deciding.initiate(
@@ -88,6 +95,16 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             )
 
         return await self._decide(shard, transactional_id, ask)
+
+    def _check_memory(self, transactional_id: str) -> None:
+        """KafkaError for an id that is not known yet, when those that are take all the memory there is for them."""
+        used_bytes = sum(shard.kept_bytes for shard in self.shards)
+        if used_bytes + kept_bytes_of(transactional_id) > self._bytes_max:
+            log.warning(
+                "a new transactional id is refused: all ids use %d bytes (%s=%d)", used_bytes, LIMIT, self._bytes_max
+            )
+            message = "the transactional ids of this broker use too much memory; they go when they expire"
+            raise KafkaError(Code.coordinator_not_available, message)
 
     async def add(self, transactional_id: str, session: ProducerSession, partitions: Partitions) -> Decision:
         shard = self.shard_of(transactional_id)

@@ -17,12 +17,13 @@ from ottla.txn.core.deciding import NEEDS_PRODUCER_ID, Decision
 from ottla.txn.core.states import ENDING
 from ottla.txn.core.transaction import NONE, Transaction
 
-__all__ = ["Ask", "Delivery", "TransactionShard"]
+__all__ = ["Ask", "Delivery", "TransactionShard", "kept_bytes_of"]
 
 log = logging.getLogger("ottla.txn")
 
 RETRY_SECONDS = 0.1
 EXPIRED_PER_TURN_MAX = 50  # then the loop serves other work
+TRANSACTION_BYTES = 500  # in memory, beside the id
 Ask = Callable[[Transaction | None, int], Decision]
 """A decision function: takes the transaction and a new producer id, or -1."""
 
@@ -46,6 +47,8 @@ class TransactionShard(CoordinatorShard):
     ) -> None:
         super().__init__(partition, clock=clock, write_rules=write_rules)
         self.transactions: dict[str, Transaction] = {}
+        self.kept_bytes = 0
+        """Of all ids, used or not."""
         self._written: dict[str, int] = {}  # id → the log offset of its last record
         self._delivery = delivery
         self._new_producer_id = new_producer_id
@@ -106,8 +109,14 @@ class TransactionShard(CoordinatorShard):
         self._runner.perform(transaction.id, effects)
 
     def _put(self, transaction: Transaction, offset: int) -> None:
+        if transaction.id not in self.transactions:
+            self.kept_bytes += kept_bytes_of(transaction.id)
         self.transactions[transaction.id] = transaction
         self._written[transaction.id] = offset
+
+    def _remove(self, transactional_id: str) -> None:
+        if self.transactions.pop(transactional_id, None) is not None:
+            self.kept_bytes -= kept_bytes_of(transactional_id)
 
     async def expire(self, *, now_ms: int, expiration_ms: int) -> int:
         """Remove ids that were not used for `expiration_ms`, in slices. Returns how many."""
@@ -125,7 +134,7 @@ class TransactionShard(CoordinatorShard):
 
     def _expire_one(self, transactional_id: str) -> None:
         offset = self._runner.append([(records.key_of(transactional_id), None)])
-        del self.transactions[transactional_id]
+        self._remove(transactional_id)
         self._written[transactional_id] = offset
         self._runner.when_committed(offset, partial(self._forget, transactional_id))
 
@@ -172,7 +181,7 @@ class TransactionShard(CoordinatorShard):
     def replay(self, key: memoryview, value: memoryview | None) -> None:
         transactional_id = records.read_key(key)
         if value is None:
-            self.transactions.pop(transactional_id, None)
+            self._remove(transactional_id)
             self._written.pop(transactional_id, None)
         else:
             self._put(records.read_value(transactional_id, value), self.replayed_offset)
@@ -190,3 +199,9 @@ class TransactionShard(CoordinatorShard):
         self._runner.stop()
         for task in self._ending.values():
             task.cancel()
+
+
+def kept_bytes_of(transactional_id: str) -> int:
+    """The memory that an id takes until it expires."""
+    size = len(transactional_id) if transactional_id.isascii() else len(transactional_id.encode())
+    return size + TRANSACTION_BYTES

@@ -4,9 +4,12 @@ Flexible versions count a text's bytes with a varint. The keys of records and al
 int16: a longer name that came in could not be written to the log, nor be listed to an older client.
 """
 
-__all__ = ["TEXT_BYTES_MAX", "cut", "is_too_long"]
+__all__ = ["NAME_BYTES_MAX", "TEXT_BYTES_MAX", "cut", "is_too_long"]
 
 TEXT_BYTES_MAX = 2**15 - 1
+# Of what the metadata keeps for good: users, client ids and groups with quotas or settings. Names in certificates have
+# some hundred, and client ids count by their first 1,000 characters.
+NAME_BYTES_MAX = 1_000
 BYTES_PER_CHARACTER_MAX = 4
 
 

@@ -1,6 +1,7 @@
 """Quotas as a broker keeps them: what is counted together, for how long one pauses, and how they change."""
 
-from ottla.api.allowances import Allowance, Allowances
+import pytest
+from ottla.api.allowances import CONNECTION_PAUSE_MS_MAX, Allowance, Allowances
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import QuotaEntity
@@ -143,3 +144,16 @@ def test_the_broker_as_a_whole_takes_only_so_many() -> None:
     addresses = [f"10.0.0.{number}" for number in range(12)]
     pauses = [broker.allowances.connection_pause_ms(address, "PLAINTEXT") for address in addresses]
     assert pauses == [0] * 10 + [1000, 2000]
+
+
+@pytest.mark.parametrize("rate", [1e-320, 1e-7])
+def test_whoever_comes_to_remove_a_limit_gets_through(rate: float) -> None:
+    """Also one that the metadata log has from before such values were refused."""
+    broker = Broker()
+    broker.set(
+        {(("ip", None),): {"connection_creation_rate": rate}, (("client-id", None),): {"request_percentage": rate}}
+    )
+    assert broker.allowances.connection_pause_ms("10.0.0.1", "PLAINTEXT") == CONNECTION_PAUSE_MS_MAX
+    meter = broker.of().request
+    assert meter is not None
+    assert meter.charge(0.001) == 1000

@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 from kio.index import load_request_schema
 from kio.static.primitive import i32Timedelta
-from ottla.errors import Code
+from ottla.api import slices
+from ottla.api.call import Call
+from ottla.api.pacing import LongWork, Pace
+from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions import commands as ask
 from ottla.metadata.model.image import Image
-from support.calls import call_of, handle, read
+from ottla.metadata.model.state import ResourceType
+from support.calls import call_of, decoded, handle, read
 from support.decisions import Fleet
 
 SECOND = i32Timedelta.parse(datetime.timedelta(seconds=1))
@@ -155,3 +159,100 @@ def test_unregister(served: Served) -> None:
     again = served.request(64, 0, broker_id=0)
     assert again.error_code is Code.broker_id_not_registered
     assert again.error_message == "Broker ID 0 is not currently registered"
+
+
+# -- 48 and 74
+
+
+def quota(served: Served, *entities: tuple[tuple[str, str | None], ...]) -> None:
+    for entity in entities:
+        served.fleet.ask(ask.AlterClientQuotas([ask.QuotaChange(entity, [("producer_byte_rate", 5.0)])]))
+
+
+def described(served: Served, *components: tuple[str, int, str | None], strict: bool) -> Any:
+    one = part(48, 1, "ComponentData")
+    lines = tuple(one(entity_type=kind, match_type=how, match=name) for kind, how, name in components)
+    return served.request(48, 1, components=lines, strict=strict)
+
+
+def test_quotas_are_described(served: Served) -> None:
+    quota(served, (("user", "ann"),), (("user", None),), (("user", "ann"), ("client-id", "app")))
+    response = described(served, ("user", 0, "ann"), strict=False)
+    found = [[(each.entity_type, each.entity_name) for each in entry.entity] for entry in response.entries]
+    assert found == [[("user", "ann")], [("client-id", "app"), ("user", "ann")]]
+    assert [value.value for entry in response.entries for value in entry.values] == [5.0, 5.0]
+    assert len(described(served, ("user", 0, "ann"), strict=True).entries) == 1
+    assert described(served, ("user", 0, "bob"), strict=True).entries == ()
+    refused = described(served, ("user", 7, None), strict=False)
+    assert refused.error_code is Code.invalid_request and refused.entries is None
+
+
+def test_resources_are_listed(served: Served) -> None:
+    served.fleet.ask(ask.AlterConfigs([((ResourceType.GROUP, "g"), {"consumer.session.timeout.ms": "50000"})]))
+    response = served.request(74, 1, resource_types=())
+    listed = [(each.resource_type, each.resource_name) for each in response.config_resources]
+    assert (2, "a") in listed and (4, "0") in listed and (32, "g") in listed
+    assert [each for each in listed if each[1] == "g"] == [(32, "g")]
+    only = served.request(74, 1, resource_types=(32,))
+    assert [each.resource_name for each in only.config_resources] == ["g"]
+
+
+@pytest.mark.parametrize("key", [48, 74])
+def test_a_description_that_is_too_large_is_refused(served: Served, monkeypatch: pytest.MonkeyPatch, key: int) -> None:
+    for number in range(3):
+        quota(served, (("client-id", f"{number}" * 900),))
+        served.fleet.topic([0], name=f"{number}" * 249)
+    call = call_of(key, 1)
+    call.long_work = LongWork(Pace(), call.long_work.answers, 500)
+    monkeypatch.setattr(slices, "COUNTED_BYTES", 100)
+    fields: dict[str, Any] = {"components": (), "strict": False} if key == 48 else {"resource_types": (2,)}
+    message = read(load_request_schema(key, 1)(**fields))
+    response = asyncio.run(answered(message, call, served))
+    assert response.error_code is Code.invalid_request
+
+
+async def answered(message: Any, call: Call, served: Served) -> Any:
+    try:
+        return await handle(message, call, feed=served)
+    except KafkaError as error:  # as a connection answers it
+        return decoded(call.failure(error), call)
+
+
+# -- 75
+
+
+LIMITS = {"max.request.partition.size.limit": 2000}
+
+
+def pages(served: Served, cursor: tuple[str, int] | None, *topics: str, limit: int = 3) -> Any:
+    message = load_request_schema(75, 0)(
+        topics=tuple(part(75, 0, "TopicRequest")(name=name) for name in topics),
+        response_partition_limit=limit,
+        cursor=part(75, 0, "Cursor")(topic_name=cursor[0], partition_index=cursor[1]) if cursor else None,
+    )
+    return asyncio.run(handle(read(message), call_of(75, 0), feed=served, config=LIMITS))
+
+
+def page(response: Any) -> tuple[list[tuple[str, Code, list[int]]], tuple[str, int] | None]:
+    cursor = response.next_cursor
+    lines = [(each.name, each.error_code, [p.partition_index for p in each.partitions]) for each in response.topics]
+    return lines, (cursor.topic_name, cursor.partition_index) if cursor else None
+
+
+def test_a_cursor_behind_the_last_partition_does_not_lift_the_limit(served: Served) -> None:
+    served.fleet.topic(*[[0]] * 5, name="b")
+    for behind in (2, 9, 2**31 - 1):
+        lines, cursor = page(pages(served, ("a", behind)))
+        assert lines == [("a", Code.none, []), ("b", Code.none, [0, 1, 2])]
+        assert cursor == ("b", 3)
+    assert page(pages(served, ("a", 1)))[0] == [("a", Code.none, [1]), ("b", Code.none, [0, 1])]
+
+
+def test_a_cursor_without_a_place_is_refused(served: Served) -> None:
+    assert page(pages(served, ("a", -5))) == ([("a", Code.invalid_request, [])], None)
+    assert page(pages(served, ("a", -5), "a", "b"))[0] == [
+        ("a", Code.invalid_request, []),
+        ("b", Code.invalid_request, []),
+    ]
+    assert page(pages(served, ("b", 0), "a"))[0] == [("a", Code.invalid_request, [])]
+    assert page(pages(served, ("Zero", 0)))[0][0][:2] == ("a", Code.none), "it may have been deleted since"

@@ -2,7 +2,7 @@
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.metadata.decisions.client_quotas import MATCH_ANY, MATCH_DEFAULT, MATCH_EXACT, matching
+from ottla.metadata.decisions.client_quotas import MATCH_ANY, MATCH_DEFAULT, MATCH_EXACT, QuotaFilter
 from ottla.metadata.decisions.commands import AlterClientQuotas, QuotaChange
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import QuotaEntity
@@ -77,6 +77,9 @@ def test_they_travel_between_nodes() -> None:
         (ANN, ("producer_byte_rate", float("nan"))),
         (ANN, ("producer_byte_rate", 1.5)),
         (ANN, ("producer_byte_rate", 1e20)),
+        (ANN, ("producer_byte_rate", 1e-7)),
+        (ANN, ("consumer_byte_rate", 5e-324)),
+        ((("ip", None),), ("connection_creation_rate", 1e-320)),
     ],
 )
 def test_bad_ones_are_refused(entity: QuotaEntity, change: tuple[str, float]) -> None:
@@ -115,8 +118,14 @@ QUOTAS: dict[QuotaEntity, dict[str, float]] = {
     ],
 )
 def test_describing(components: list[tuple[str, int, str | None]], strict: bool, found: list[int]) -> None:
-    values = [each["producer_byte_rate"] for _, each in matching(QUOTAS, components, strict=strict)]
-    assert values == found
+    asked = QuotaFilter(components, strict=strict)
+    candidates = [each for each in asked.candidates(QUOTAS) if each in QUOTAS]
+    assert [QUOTAS[each]["producer_byte_rate"] for each in candidates if asked.matches(each)] == found
+
+
+def test_a_filter_that_names_an_entity_whole_looks_at_no_other() -> None:
+    asked = QuotaFilter([("user", MATCH_EXACT, "ann"), ("client-id", MATCH_DEFAULT, None)], strict=True)
+    assert asked.candidates(QUOTAS) == [(("client-id", None), ("user", "ann"))]
 
 
 @pytest.mark.parametrize(
@@ -132,4 +141,10 @@ def test_describing(components: list[tuple[str, int, str | None]], strict: bool,
 )
 def test_bad_filters_are_refused(components: list[tuple[str, int, str | None]]) -> None:
     with pytest.raises(KafkaError):
-        matching(QUOTAS, components, strict=False)
+        QuotaFilter(components, strict=False)
+
+
+def test_a_whole_number_may_be_a_little_off() -> None:
+    fleet = Fleet()
+    assert alter(fleet, ANN, ("producer_byte_rate", 4.9999999)) is Code.none
+    assert alter(fleet, ANN, ("consumer_byte_rate", 1.0000001)) is Code.none

@@ -115,7 +115,7 @@ def test_lists_as_long_as_values_may_be_are_joined_in_no_time() -> None:
             Code.invalid_request,
             "Default group resources are not allowed.",
         ),
-        ((ResourceType.GROUP, "x" * 40_000), [change("k", 0, "v")], Code.invalid_request, "at most 32767 bytes"),
+        ((ResourceType.GROUP, "x" * 40_000), [change("k", 0, "v")], Code.invalid_request, "1000 bytes at most"),
     ],
 )
 def test_refused_settings(resource: Any, changes: list[SettingChange], code: Code, message: str) -> None:

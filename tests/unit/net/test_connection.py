@@ -5,7 +5,8 @@ import gc
 import struct
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 import pytest
 import uvloop
@@ -163,3 +164,42 @@ def test_an_answered_call_needs_no_collector(no_collector: None, handler: Any) -
         assert [call() for call in calls] == [None] * 3
 
     run(watched, test)
+
+
+def test_one_that_cannot_say_that_it_failed_is_closed() -> None:
+    """The answer itself cannot be made: nobody waits for it for ever."""
+
+    async def fails(request: Any, call: Call) -> Answer:
+        call.allowance = cast(Any, Unmeasurable())
+        raise KafkaError(Code.rebalance_in_progress)
+
+    async def test(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(requests(1))
+        assert await reader.read() == b""
+
+    run(fails, test)
+
+
+class Unmeasurable:
+    @property
+    def request(self) -> None:
+        raise OverflowError
+
+
+def test_one_that_cannot_begin_is_closed() -> None:
+    common = shared()
+    left: list[str] = []
+
+    def cannot(*_: object) -> int:
+        raise OverflowError
+
+    common.admission.leave = lambda host, listener: left.append(listener)  # type: ignore[method-assign]
+    common.allowances.connection_pause_ms = cannot  # type: ignore[method-assign]
+
+    async def main() -> None:
+        async with asyncio.timeout(DEADLINE_S), talking(common) as (reader, _):
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            assert left == ["PLAINTEXT"]
+
+    uvloop.run(main())

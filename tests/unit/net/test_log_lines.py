@@ -2,7 +2,8 @@
 
 import logging
 
-from ottla.net.log_lines import LINE_CHARACTERS_MAX, TRACEBACK_CHARACTERS_MAX, BoundedFormatter
+from ottla.net.log_lines import LINE_CHARACTERS_MAX, TRACEBACK_CHARACTERS_MAX, BoundedFormatter, limit_lines
+from ottla.net.quiet import LineLimit
 
 
 def line(message: str, error: BaseException | None = None) -> str:
@@ -27,3 +28,13 @@ def test_tracebacks_stand_whole_behind_their_line_within_a_bound() -> None:
         raise ValueError("y" * 5_000_000)
     except ValueError as error:
         assert len(line("failed", error)) < TRACEBACK_CHARACTERS_MAX + 200
+
+
+def test_what_nobody_caught_is_limited_too() -> None:
+    logger = logging.getLogger("asyncio")
+    before = list(logger.filters)
+    limit_lines()
+    try:
+        assert any(isinstance(each, LineLimit) for each in logger.filters)
+    finally:
+        logger.filters[:] = before

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ottla.security.core.rates import SampledRate, TokenBucket
+from ottla.security.core.rates import PAUSE_MS_MAX, SampledRate, TokenBucket
 
 
 def make_rate() -> SampledRate:
@@ -68,3 +68,12 @@ def test_a_bucket_saves_up_only_so_much() -> None:
     bucket.take(0, 10, 0)
     bucket.take(21, 10, 1_000_000)
     assert bucket.pause_ms(10, 1_000_000) == 100
+
+
+@pytest.mark.parametrize("limit", [5e-324, 1e-320, 1e-7])
+def test_a_limit_near_zero_gives_the_longest_pause(limit: float) -> None:
+    """Infinity has no whole milliseconds."""
+    rate, bucket = make_rate(), TokenBucket(burst_s=10)
+    rate.record(1000, 0)
+    bucket.take(1000, limit, 0)
+    assert rate.pause_ms(limit, 0) == bucket.pause_ms(limit, 0) == PAUSE_MS_MAX

@@ -62,6 +62,9 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ottla.group.members.bytes.max", INT, 64 * MIB, MEDIUM, valid=at_least(MIB),
            doc="Memory for what members of groups keep at this broker: subscriptions, metadata of protocols and"
                " assignments. Beyond it they are answered with COORDINATOR_NOT_AVAILABLE."),
+    broker("ottla.transactional.ids.bytes.max", INT, 64 * MIB, MEDIUM, valid=at_least(MIB),
+           doc="Memory for the transactional ids that this broker coordinates, from their first use until they expire."
+               " Beyond it, producers with a new one are answered with COORDINATOR_NOT_AVAILABLE."),
     broker("ottla.authentication.timeout.ms", INT, 30_000, MEDIUM, valid=at_least(100),
            doc="How long a client may take for the handshake of TLS, and how long for its login by SASL. Then its"
                " connection is closed."),

@@ -1,16 +1,16 @@
 """Decisions about client quotas, and matching them for DescribeClientQuotas. Pure."""
 
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import AlterClientQuotas, Context, Decision, Outcome, QuotaChange
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record, client_quota_record
 from ottla.metadata.model.state import QuotaEntity
-from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
+from ottla.wire.text_limits import NAME_BYTES_MAX, is_too_long
 
-__all__ = ["CLIENT_ID", "IP", "MATCH_ANY", "MATCH_DEFAULT", "MATCH_EXACT", "USER", "alter", "matching"]
+__all__ = ["CLIENT_ID", "IP", "MATCH_ANY", "MATCH_DEFAULT", "MATCH_EXACT", "USER", "QuotaFilter", "alter"]
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 WHOLE_NUMBER_MAX = {
@@ -34,6 +34,8 @@ def alter(image: Image, command: AlterClientQuotas, context: Context) -> Decisio
             if entity in outcomes:
                 raise KafkaError(Code.invalid_request, f"Ignoring duplicate entity {_shown(entity)}")
             _check_entity(entity)
+            if entity not in image.client_quotas:  # one of an earlier version can be removed
+                _check_name_sizes(entity)
             _check_changes(entity, change)
         except KafkaError as error:
             outcomes[entity] = Outcome(change.entity, error.code, error.message)
@@ -62,10 +64,14 @@ def _check_entity(entity: QuotaEntity) -> None:
             raise KafkaError(Code.invalid_request, f"Invalid client quota entity, duplicate entity entry {kind}")
         if name == "":
             raise KafkaError(Code.invalid_request, f"Empty {kind} not supported")
-        if is_too_long(name):
-            raise KafkaError(Code.invalid_request, f"A {kind} has at most {TEXT_BYTES_MAX} bytes")
     if IP in kinds:
         _check_ip(entity)
+
+
+def _check_name_sizes(entity: QuotaEntity) -> None:
+    for kind, name in entity:
+        if is_too_long(name, bytes_max=NAME_BYTES_MAX):
+            raise KafkaError(Code.invalid_request, f"A {kind} has at most {NAME_BYTES_MAX} bytes")
 
 
 def _check_ip(entity: QuotaEntity) -> None:
@@ -99,28 +105,35 @@ def _check_value(key: str, value: float, keys: set[str]) -> None:
     if key in WHOLE_NUMBER_MAX:
         if value > WHOLE_NUMBER_MAX[key]:
             raise KafkaError(Code.invalid_request, f"Proposed value for {key} is too large.")
-        if value % 1.0 > FRACTION_MAX:
+        if abs(value - round(value)) > FRACTION_MAX:
             raise KafkaError(Code.invalid_request, f"{key} cannot be a fractional value.")
+        if round(value) < 1:
+            raise KafkaError(Code.invalid_request, f"Quota {key} must be at least 1")
 
 
 def _shown(entity: QuotaEntity) -> str:
     return ", ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in entity)
 
 
-def matching(
-    quotas: Mapping[QuotaEntity, Mapping[str, float]],
-    components: Sequence[tuple[str, int, str | None]],
-    *,
-    strict: bool,
-) -> list[tuple[QuotaEntity, Mapping[str, float]]]:
+class QuotaFilter:
     """Entities that match every component (type, match type, name); `strict`: and have no other types."""
-    _check_components(components)
-    return [
-        (entity, values)
-        for entity, values in quotas.items()
-        if all(_fits(dict(entity), *component) for component in components)
-        and not (strict and len(entity) != len(components))
-    ]
+
+    def __init__(self, components: Sequence[tuple[str, int, str | None]], *, strict: bool) -> None:
+        """Raises KafkaError."""
+        _check_components(components)
+        self._components = components
+        self._strict = strict
+
+    def candidates(self, quotas: Iterable[QuotaEntity]) -> Iterable[QuotaEntity]:
+        """Those that `matches` has to judge: one where the filter names it whole."""
+        named = self._strict and all(how != MATCH_ANY for _, how, _ in self._components)
+        return [tuple(sorted((kind, name) for kind, _, name in self._components))] if named else quotas
+
+    def matches(self, entity: QuotaEntity) -> bool:
+        if self._strict and len(entity) != len(self._components):
+            return False
+        names = dict(entity)
+        return all(_fits(names, *component) for component in self._components)
 
 
 def _check_components(components: Sequence[tuple[str, int, str | None]]) -> None:

@@ -76,6 +76,8 @@ class Limits(msgspec.Struct, frozen=True):
     acls_in_fleet_max: int = 100_000
     tokens_in_fleet_max: int = 10_000
     scram_credentials_in_fleet_max: int = 100_000
+    # Of settings, quotas, ACLs and credentials: every node has them in memory several times, beside its metadata log.
+    text_bytes_in_fleet_max: int = 32 << 20
 
 
 def _accept_setting(resource_type: int, name: str, value: str) -> str | None:

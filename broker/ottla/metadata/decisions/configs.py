@@ -23,7 +23,7 @@ from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import Record, config_record
 from ottla.metadata.model.state import ConfigResource, ResourceType
 from ottla.metadata.model.topic_names import check_topic_name
-from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
+from ottla.wire.text_limits import NAME_BYTES_MAX, is_too_long
 
 __all__ = ["change", "check_settings", "replace"]
 
@@ -86,7 +86,7 @@ def _per_resource(
         try:
             if occurrences[resource] > 1:
                 raise KafkaError(Code.invalid_request, "Each resource must appear at most once.")
-            _check_resource_name(resource)
+            _check_resource_name(image, resource)
             settings = new_settings(resource, wanted)
             check_settings(resource[0], settings, context)
             _check_min_insync_replicas(image, resource, settings)
@@ -160,7 +160,7 @@ def _changed(
     return ",".join(item for item in items if item not in named)
 
 
-def _check_resource_name(resource: ConfigResource) -> None:
+def _check_resource_name(image: Image, resource: ConfigResource) -> None:
     resource_type, name = resource
     if resource_type == ResourceType.TOPIC:
         if not name:
@@ -171,8 +171,10 @@ def _check_resource_name(resource: ConfigResource) -> None:
     elif resource_type == ResourceType.GROUP:
         if not name:
             raise KafkaError(Code.invalid_request, "Default group resources are not allowed.")
-        if is_too_long(name):
-            raise KafkaError(Code.invalid_request, f"A group's name has at most {TEXT_BYTES_MAX} bytes.")
+        if is_too_long(name, bytes_max=NAME_BYTES_MAX) and resource not in image.configs:
+            raise KafkaError(
+                Code.invalid_request, f"A group with settings has a name of {NAME_BYTES_MAX} bytes at most."
+            )
     elif resource_type != ResourceType.CLIENT_METRICS:
         raise KafkaError(Code.invalid_request, f"Unknown resource type {resource_type}")
 

@@ -22,6 +22,7 @@ from ottla.metadata.decisions import (
 )
 from ottla.metadata.decisions import commands as ask
 from ottla.metadata.decisions.commands import Command, Context, Decision
+from ottla.metadata.decisions.text_limit import check_texts
 from ottla.metadata.model.image import Image
 
 __all__ = ["decide"]
@@ -56,7 +57,20 @@ _DECIDE: dict[type[Command[Any]], Callable[[Image, Any, Context], Decision[Any]]
     ask.AlterReassignments: reassignments.alter,
 }
 
+_LEAVES_TEXTS = {
+    ask.CreateTopics,
+    ask.AlterConfigs,
+    ask.IncrementalAlterConfigs,
+    ask.AlterClientQuotas,
+    ask.AlterScramCredentials,
+    ask.CreateDelegationToken,
+    ask.CreateAcls,
+}
+
 
 def decide(image: Image, command: Command[Reply], context: Context) -> Decision[Reply]:
     """KafkaError, without any change, if the command is refused as a whole."""
-    return _DECIDE[type(command)](image, command, context)
+    decision = _DECIDE[type(command)](image, command, context)
+    if type(command) in _LEAVES_TEXTS:
+        check_texts(image, decision.records, context.limits.text_bytes_in_fleet_max)
+    return decision

@@ -5,7 +5,7 @@ or a damaged log: it raises MetadataError, and the node stops rather than guess.
 """
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from ottla.metadata.model.credentials import PreviousKeys, ScramCredential, Scra
 from ottla.metadata.model.records import Record
 from ottla.metadata.model.state import Broker, ConfigResource, Listener, PartitionState, ResourceType, Topic
 from ottla.metadata.model.tables import Tables
+from ottla.metadata.model.text_bytes import acl_bytes, credential_bytes, quota_bytes, setting_bytes, token_bytes
 from ottla.metadata.model.tokens import DelegationToken
 from ottla.pb import metadata_pb2 as pb
 
@@ -36,6 +37,7 @@ class ImageBuilder:
         self._open: dict[uuid.UUID, list[PartitionState]] = {}
         self._ids: dict[bytes, uuid.UUID] = {}
         self._partition_count = tables.partition_count
+        self._text_bytes = tables.text_bytes
         self._created: dict[uuid.UUID, str] = {}
         self._deleted: dict[uuid.UUID, str] = {}
         self._partitions: dict[uuid.UUID, set[int]] = {}
@@ -61,6 +63,7 @@ class ImageBuilder:
             "version": self._version,
             "epoch": self._epoch,
             "partition_count": self._partition_count,
+            "text_bytes": self._text_bytes,
         }
 
     def changes(self) -> Changes:
@@ -146,12 +149,12 @@ class ImageBuilder:
 
     def config(self, record: pb.ConfigRecord) -> None:
         resource = (record.resource_type, record.resource_name)
-        self._set_or_remove("configs", resource, record)
+        self._set_or_remove("configs", resource, record, setting_bytes)
         self._configs.add(resource)
 
     def client_quota(self, record: pb.ClientQuotaRecord) -> None:
         entity = tuple((each.type, each.name if each.HasField("name") else None) for each in record.entity)
-        self._set_or_remove("client_quotas", entity, record)
+        self._set_or_remove("client_quotas", entity, record, quota_bytes)
 
     def acl(self, record: pb.AclRecord) -> None:
         acl_id = self._id(record.id)
@@ -166,22 +169,32 @@ class ImageBuilder:
             record.operation,
             record.permission,
         )
+        self._text_bytes += acl_bytes(self._acls_added[acl_id])
 
     def remove_acl(self, record: pb.RemoveAclRecord) -> None:
         acl_id = self._id(record.id)
         binding = self._draft("acls").pop(acl_id, None)
         if binding is None:
             raise MetadataError(f"entry {self._version} removes ACL {acl_id}, which does not exist")
+        self._text_bytes -= acl_bytes(binding)
         if self._acls_added.pop(acl_id, None) is None:
             self._acls_removed[acl_id] = binding
 
-    def _set_or_remove(self, table: str, owner: Any, record: pb.ConfigRecord | pb.ClientQuotaRecord) -> None:
+    def _set_or_remove(
+        self,
+        table: str,
+        owner: Any,
+        record: pb.ConfigRecord | pb.ClientQuotaRecord,
+        bytes_of: Callable[[Any, Mapping[str, Any]], int],
+    ) -> None:
         """One value of an owner's; who has none left is not in the table."""
-        values = dict(self._current(table).get(owner, {}))
+        before: Mapping[str, Any] = self._current(table).get(owner, {})
+        values = dict(before)
         if record.HasField("value"):
             values[record.key] = record.value
         else:
             values.pop(record.key, None)
+        self._text_bytes += bytes_of(owner, values) - bytes_of(owner, before)
         if values:
             self._draft(table)[owner] = values
         else:
@@ -231,7 +244,10 @@ class ImageBuilder:
 
     def scram_credential(self, record: pb.ScramCredentialRecord) -> None:
         previous = record.previous if record.HasField("previous") else None
-        self._draft("scram_credentials")[record.user, record.mechanism] = ScramCredential(
+        owner = (record.user, record.mechanism)
+        if owner not in self._current("scram_credentials"):
+            self._text_bytes += credential_bytes(owner)
+        self._draft("scram_credentials")[owner] = ScramCredential(
             salt=record.salt,
             iterations=record.iterations,
             keys=ScramKeys(record.stored_key, record.server_key),
@@ -241,11 +257,14 @@ class ImageBuilder:
         )
 
     def remove_scram_credential(self, record: pb.RemoveScramCredentialRecord) -> None:
-        if self._draft("scram_credentials").pop((record.user, record.mechanism), None) is None:
+        owner = (record.user, record.mechanism)
+        if self._draft("scram_credentials").pop(owner, None) is None:
             raise MetadataError(f"entry {self._version} removes a credential of {record.user!r}, who has none")
+        self._text_bytes -= credential_bytes(owner)
 
     def delegation_token(self, record: pb.DelegationTokenRecord) -> None:
-        self._draft("delegation_tokens")[record.id] = DelegationToken(
+        before = self._current("delegation_tokens").get(record.id)
+        token = self._draft("delegation_tokens")[record.id] = DelegationToken(
             id=record.id,
             owner=record.owner,
             requester=record.requester,
@@ -254,10 +273,13 @@ class ImageBuilder:
             expires_ms=record.expires_ms,
             expires_ms_max=record.expires_ms_max,
         )
+        self._text_bytes += token_bytes(token) - (token_bytes(before) if before is not None else 0)
 
     def remove_delegation_token(self, record: pb.RemoveDelegationTokenRecord) -> None:
-        if self._draft("delegation_tokens").pop(record.id, None) is None:
+        token = self._draft("delegation_tokens").pop(record.id, None)
+        if token is None:
             raise MetadataError(f"entry {self._version} removes delegation token {record.id}, which does not exist")
+        self._text_bytes -= token_bytes(token)
 
     def no_op(self, record: pb.NoOpRecord) -> None:
         pass
@@ -302,7 +324,7 @@ class ImageBuilder:
 
     def _remove_configs(self, resource: ConfigResource) -> None:
         if resource in self._current("configs"):
-            del self._draft("configs")[resource]
+            self._text_bytes -= setting_bytes(resource, self._draft("configs").pop(resource))
             self._configs.add(resource)
 
     def _touch(self, topic_id: uuid.UUID, index: int) -> None:

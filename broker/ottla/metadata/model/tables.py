@@ -34,6 +34,8 @@ class Tables(msgspec.Struct, frozen=True):
     features_epoch: int = -1
     next_producer_id: int = 0
     partition_count: int = 0
+    text_bytes: int = 0
+    """Of settings, quotas, ACLs and credentials: see `metadata.model.text_bytes`."""
 
     def partition(self, topic: str, index: int) -> PartitionState | None:
         found = self.topics.get(topic)

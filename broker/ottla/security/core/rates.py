@@ -5,8 +5,11 @@ not passed yet counts as if it had, so that a burst after a silence is not taken
 """
 
 from collections import deque
+from typing import Final
 
-__all__ = ["SampledRate", "TokenBucket"]
+__all__ = ["PAUSE_MS_MAX", "SampledRate", "TokenBucket"]
+
+PAUSE_MS_MAX: Final = 2**31 - 1  # what the field of an answer holds
 
 
 class _Sample:
@@ -44,7 +47,7 @@ class SampledRate:
     def pause_ms(self, limit: float, now_ms: int) -> int:
         """How long to stay silent so that the rate comes down to the limit; 0 when it is within."""
         rate = self.rate(now_ms)
-        return round((rate - limit) / limit * self._span_ms(now_ms)) if rate > limit else 0
+        return _whole_ms((rate - limit) / limit * self._span_ms(now_ms)) if rate > limit else 0
 
     def is_idle(self, now_ms: int) -> bool:
         self._forget_old(now_ms)
@@ -78,9 +81,14 @@ class TokenBucket:
     def pause_ms(self, limit: float, now_ms: int) -> int:
         """How long until the bucket is not overdrawn any more."""
         self._refill(limit, now_ms)
-        return round(-self._tokens / limit * 1000) if self._tokens < 0 else 0
+        return _whole_ms(-self._tokens / limit * 1000) if self._tokens < 0 else 0
 
     def _refill(self, limit: float, now_ms: int) -> None:
         burst = limit * self.burst_s
         self._tokens = min(burst, self._tokens + limit * (now_ms - self._updated_ms) / 1000)
         self._updated_ms = now_ms
+
+
+def _whole_ms(pause_ms: float) -> int:
+    """By a limit near zero it is infinite, which cannot be rounded."""
+    return round(min(pause_ms, PAUSE_MS_MAX))
