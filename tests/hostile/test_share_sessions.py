@@ -14,7 +14,8 @@ from support.raw_requests import compact, header, uvarint
 from support.waiting import eventually
 
 MEMBER = "AAAAAAAAAAAAAAAAAAAAA"
-NAMED_AT_ONCE = 1_900
+CODE_AT = 9  # behind correlation id, tags and throttle time
+NAMED_AT_ONCE = 1_900  # partitions, in 11 KB
 GROWING_REQUESTS = 25
 Attack = Callable[..., AbstractContextManager[BrokerProcess]]
 
@@ -32,7 +33,7 @@ def share_fetch(member: str, epoch: int, topic_id: bytes, indexes: Sequence[int]
 
 
 def code_of(answer: bytes) -> Code:
-    return Code(struct.unpack_from(">h", answer, 13 - 4)[0])
+    return Code(struct.unpack_from(">h", answer, CODE_AT)[0])
 
 
 @pytest.fixture(scope="module", autouse=True)
