@@ -13,6 +13,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fleet", action="store_true", help="the tests of one broker against a fleet of three")
     parser.addoption("--kill-rounds", type=int, default=20, help="rounds of kill -9 under load, over all kill tests")
     parser.addoption("--mutated-requests", type=int, default=50_000, help="how many damaged requests a broker gets")
+    parser.addoption("--mutated-logins", type=int, default=20_000, help="how many damaged logins and handshakes")
     parser.addoption("--mutation-seed", type=int, default=0, help="which ones; 0 for new ones")
     parser.addoption("--fault-minutes", type=float, default=3.0, help="how long a fleet under load is ill-treated")
     parser.addoption("--fire-minutes", type=float, default=2.0, help="how long exactly-once copies are under fire")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from ottla.ids import uuid_text
+from ottla.share.coordinator import SHARE_STATE_TOPIC
 from ottla.share.core.messages import Delivery, ShareKey, StateBatch
-from ottla.share.state_topic import SHARE_STATE_TOPIC
 from support.dump import files_of
 from support.java import java_tool
 from support.nodes import InnerNode, inner_nodes

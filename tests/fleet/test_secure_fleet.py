@@ -1,15 +1,19 @@
 """A fleet whose nodes talk over TLS: made so while it works, and back; and what its ports give to strangers."""
 
+import re
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from ottla.security import pki
 from support.fleet import FleetOf
 from support.fleet_certificates import Authority, put
 from support.history import Read, anomalies
 from support.librdkafka import make_topic, read
+from support.ports import free_port
 from support.steady import SteadyLibrdkafka
 from support.waiting import eventually
 
@@ -37,6 +41,7 @@ class Secured:
             fleet.members[index].settings |= {
                 "ottla.grpc.ssl.keystore.location": str(self.keystore(index)),
                 "ottla.grpc.ssl.truststore.location": str(self.ca),
+                "ottla.health.port": str(free_port()),
                 **settings,
             }
 
@@ -46,6 +51,18 @@ class Secured:
     def give(self, index: int, authority: Authority) -> None:
         """A new certificate."""
         put(authority.issue("broker", str(index)).keystore, self.keystore(index))
+
+    def shown(self, index: int) -> set[tuple[str, str]]:
+        """Port and serial number of the certificates that a node tells of in its metrics."""
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{self.fleet.members[index].settings['ottla.health.port']}/metrics"
+        ) as page:
+            told = page.read().decode()
+        return set(re.findall(r'ottla_certificate_info\{listener="([^"]+)",serial="([^"]+)"\} 1', told))
+
+    def serial(self, index: int) -> str:
+        (own, *_) = pki.describe(str(self.keystore(index)))
+        return f"{own.serial:X}"
 
     def roll(self, settings: dict[str, str]) -> None:
         """Every broker in turn, once all are in sync."""
@@ -139,6 +156,8 @@ def test_certificates_and_the_ca_change_under_load(secured: Callable[..., Secure
     put(following.ca, made.ca)
     wait_for_reload(fleet, 3)
     producer.wait_for_progress(PROGRESS_RECORDS, timeout_s=PROGRESS_S)
+    for index in fleet.ids:
+        assert made.shown(index) == {(port, made.serial(index)) for port in ("gRPC", "gRPC replication")}
     assert made.command(*made.as_alice()).returncode != 0, "the old CA is trusted no more"
     made.alice = following.issue("person", "alice")
     assert made.command(*made.as_alice()).returncode == 0

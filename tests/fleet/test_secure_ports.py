@@ -173,6 +173,19 @@ def test_no_port_gives_anything_to(fleet: LocalFleet, stranger: Callable[[LocalF
     assert not {port: said for port, said in found.items() if said and not said.startswith(page_not_found)}
 
 
+def test_who_was_refused_is_in_the_audit_log(fleet: LocalFleet) -> None:
+    for port in fleet.ports() & set(GRPC):
+        by_a_persons_certificate_as_a_node(fleet, port)
+
+    def denied() -> set[tuple[str, str, str]]:
+        logs = [log.read_text() for log in fleet.folder.glob("broker-*/audit.log")]
+        lines = [json.loads(line) for text in logs for line in text.splitlines()]
+        return {(one["principal"], one["action"], one["host"]) for one in lines if one["listener"] == "gRPC"}
+
+    methods = ("/ottla.pb.Control/Submit", "/ottla.pb.Replication/Copy")
+    eventually(denied, lambda seen: seen >= {("person:admin", method, "127.0.0.1") for method in methods})
+
+
 def test_a_wrong_password_gets_nothing(fleet: LocalFleet) -> None:
     for wrong in ({"sasl.password": "wrong"}, {"sasl.username": "nobody"}):
         admin = AdminClient({**fleet.conf, **wrong, "log_level": 0})

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from ottla.errors import Code, KafkaError
 from ottla.replica.partition import Partition
+from ottla.share.coordinator import SHARE_STATE_TOPIC
 from ottla.share.core.messages import Delivery, Persister, ShareKey, ShareState, StateBatch, Summary
-from ottla.share.state_topic import SHARE_STATE_TOPIC
 from support.nodes import InnerNode, inner_nodes, until
 
 K = Delivery.ACKNOWLEDGED

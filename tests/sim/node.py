@@ -290,7 +290,7 @@ class SimListener:
     def bind(self) -> int:
         return self.endpoint.port
 
-    async def start(self, shared: Shared) -> None:
+    async def start(self, shared: Shared, security: Any = None) -> None:
         self._life.shared = shared
 
     async def stop(self) -> None:
@@ -304,6 +304,9 @@ class SimServer:
 
     def add(self, _: str, methods: dict[str, Any]) -> None:
         self.methods.update(methods)
+
+    def audit_to(self, trail: Any) -> None:
+        pass
 
     async def start(self) -> None:
         self.is_started = True

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import Reassignment
+from ottla.share.coordinator import SHARE_STATE_TOPIC
 from ottla.share.core.messages import ShareKey
-from ottla.share.state_topic import SHARE_STATE_TOPIC
 from sim.coordinated_world import CoordinatedWorld, find_coordinators
 from sim.share_claims import Claimant, KeyHistory
 from sim.topics import STAYS, Topics

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.errors import Code
 from ottla.group.offsets_topic import OFFSETS_TOPIC
-from ottla.txn.state_topic import STATE_TOPIC
+from ottla.txn.coordinator import STATE_TOPIC
 from ottla.wire import records
 from ottla.wire.records import Record
 from sim.txn_directory import LEDGER

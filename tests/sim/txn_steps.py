@@ -11,10 +11,10 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
+from ottla.txn.coordinator import STATE_TOPIC
 from ottla.txn.core import records as state_records
 from ottla.txn.core.messages import WRITE_MARKERS
 from ottla.txn.core.states import ENDING, State
-from ottla.txn.state_topic import STATE_TOPIC
 from ottla.wire import batch as batches
 from ottla.wire import records
 from sim.disk import Crash

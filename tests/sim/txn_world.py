@@ -10,7 +10,7 @@ from typing import ClassVar
 from ottla.group.offsets_topic import OFFSETS_TOPIC
 from ottla.metadata.decisions.commands import Reassignment
 from ottla.replica.partition import Partition
-from ottla.txn.state_topic import STATE_TOPIC
+from ottla.txn.coordinator import STATE_TOPIC
 from sim.coordinated_world import CoordinatedWorld, find_coordinators
 from sim.faults import Faults
 from sim.fetching import FetchConsumer

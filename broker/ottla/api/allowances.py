@@ -75,7 +75,7 @@ class Allowance:
 
 
 class Allowances:
-    """`setting` returns the current value of a broker setting, `of_listener` what is set for one listener alone."""
+    """`setting` returns the current value of a broker setting, `of_listener` that of one listener alone, or None."""
 
     def __init__(
         self,
@@ -160,7 +160,8 @@ class Allowances:
     # connections
 
     def connection_pause_ms(self, address: str, listener: str) -> int:
-        """How long a new connection has to wait, by the broker's limit, its listener's and its address's."""
+        """How long a new connection from this address has to wait, by the limits of the broker, of its listener and of
+        the address."""
         of_all: int = self._setting("max.connection.creation.rate")
         pause_ms = self._count_connection("", max(of_all, SLOWEST)) if of_all < UNLIMITED else 0
         of_listener = self._of_listener(listener, "max.connection.creation.rate")

@@ -58,7 +58,7 @@ def _known(numbers: Any, number: int) -> str:
 
 
 def _configs(request: Any) -> Iterable[str]:
-    kinds = {ResourceType.TOPIC: "Topic", ResourceType.GROUP: "Group", ResourceType.BROKER: "Broker"}
+    kinds = {ResourceType.TOPIC: "Topic", ResourceType.GROUP: "Group", ResourceType.BROKER: f"{CLUSTER} Broker"}
     for each in request.resources:
         settings = ",".join(config.name for config in each.configs)  # never their values
         yield f"{kinds.get(each.resource_type, each.resource_type)}:{each.resource_name} ({settings})"
@@ -78,7 +78,8 @@ def _partitions(request: Any) -> Iterable[str]:
 
 
 def _of_group(request: Any) -> Iterable[str]:
-    return [_group(request.group_id)]
+    names = (getattr(each, "name", None) or getattr(each, "topic_name", "") for each in request.topics)
+    return (f"{_group(request.group_id)} {_topic(name)}" for name in names)
 
 
 CHANGES: dict[int, Callable[[Any], Iterable[str]]] = {
@@ -89,6 +90,9 @@ CHANGES: dict[int, Callable[[Any], Iterable[str]]] = {
     31: _deleted_acls,
     33: _configs,
     37: _topics,
+    38: lambda request: [f"DelegationToken of {getattr(request, 'owner_principal_name', None) or 'oneself'}"],
+    39: lambda request: ["DelegationToken"],  # its id is known by a secret only
+    40: lambda request: ["DelegationToken"],
     42: lambda request: map(_group, request.groups_names),
     43: _partitions,
     44: _configs,
@@ -127,11 +131,17 @@ async def _answer(handle: Handle, request: Any, call: Call, named: Callable[[Any
         if not call.refused:
             _record(call, "failed", _first(named(request)), error.code.name)
         raise
-    refused = call.refused or set()
-    left = [name for name in _first(named(request)) if name.partition(" (")[0] not in refused]
-    if left and CLUSTER not in refused:
+    if left := _left(_first(named(request)), call.refused or set()):
         _record(call, "allowed", left, "")
     return answer
+
+
+def _left(names: list[str], refused: set[str]) -> list[str]:
+    """Without those of which any part was refused. A topic that was named by its id was refused by its name."""
+    is_of_cluster = any(name.startswith(CLUSTER) for name in names)
+    if (CLUSTER in refused and not is_of_cluster) or len(refused) >= len(names):
+        return []
+    return [name for name in names if refused.isdisjoint(name.split(" "))]
 
 
 def _first(names: Iterable[str]) -> list[str]:

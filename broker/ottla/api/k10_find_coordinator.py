@@ -21,7 +21,7 @@ from ottla.metadata.decisions.features import SHARE_VERSION
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.security.core.access import Operation, Resource
 from ottla.share.coordinator import ShareCoordinator
-from ottla.share.core.keys import is_key_text
+from ottla.share.core.messages import is_key_text
 from ottla.txn.coordinator import TransactionCoordinator
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 

@@ -3,7 +3,7 @@ v3 users (KIP-373)."""
 
 from typing import Any
 
-from ottla.api.acl_requests import NO_AUTHORIZER, acl_filter_of, described
+from ottla.api.acl_requests import acl_filter_of, described
 from ottla.api.authorizing import require_cluster
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
@@ -22,7 +22,7 @@ Pattern = tuple[int, int, str]
 async def describe_acls(request: DescribeAclsRequest, call: Call, feed: MetadataFeed) -> Answer:
     require_cluster(call, Operation.DESCRIBE)
     if call.client.is_without_authorizer:
-        raise KafkaError(Code.security_disabled, NO_AUTHORIZER)
+        raise KafkaError(Code.security_disabled, "No Authorizer is configured on the broker")
     acl_filter = acl_filter_of(request)
     check_filter(acl_filter)
     found: dict[Pattern, list[AclBinding]] = {}

@@ -1,10 +1,14 @@
 """The administration of any Kafka for people at a terminal, also of one that is secured: by librdkafka."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ottla.cli.acl_verdict import AuthorizerFacts
+from ottla.config.authorizers import super_users_of
 from ottla.errors import Refusal
+from ottla.metadata.decisions.commands import AclFilter
+from ottla.metadata.model.acls import AclBinding
 
 __all__ = ["AdminClient"]
 
@@ -43,6 +47,60 @@ class AdminClient:
     def delete_scram(self, user: str, mechanism: int) -> None:
         self._alter(user, self._admin.UserScramCredentialDeletion(user, self._admin.ScramMechanism(mechanism)))
 
+    def acls(self, wanted: AclFilter) -> list[AclBinding]:
+        asked = self._client.describe_acls(self._acl_filter(wanted), request_timeout=ANSWER_S_MAX)
+        return [_binding(each) for each in self._result("ACLs", asked)]
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> None:
+        made = [self._acl(binding) for binding in bindings]
+        asked = self._client.create_acls(made, request_timeout=ANSWER_S_MAX)
+        for one in made:
+            self._result("ACLs", asked[one])
+
+    def delete_acls(self, wanted: Sequence[AclFilter]) -> list[AclBinding]:
+        filters = [self._acl_filter(one) for one in wanted]
+        asked = self._client.delete_acls(filters, request_timeout=ANSWER_S_MAX)
+        return [_binding(each) for one in filters for each in self._result("ACLs", asked[one])]
+
+    def authorizer(self) -> AuthorizerFacts:
+        """What a broker tells of its own settings."""
+        try:
+            brokers = self._client.list_topics(timeout=ANSWER_S_MAX).brokers
+            resource = self._admin.ConfigResource(self._admin.ConfigResource.Type.BROKER, str(min(brokers)))
+            asked = self._client.describe_configs([resource], request_timeout=ANSWER_S_MAX)
+            settings = self._result("settings", asked[resource])
+        except Exception:  # one who may not see them
+            return AuthorizerFacts(None, None)
+        users, everyone = settings.get("super.users"), settings.get("allow.everyone.if.no.acl.found")
+        return AuthorizerFacts(
+            frozenset() if users is None else None if users.value is None else super_users_of(users.value),
+            False if everyone is None else None if everyone.value is None else everyone.value.lower() == "true",
+        )
+
+    def _acl(self, binding: AclBinding) -> Any:
+        admin = self._admin
+        return admin.AclBinding(
+            admin.ResourceType(binding.resource_type),
+            binding.resource_name,
+            admin.ResourcePatternType(binding.pattern_type),
+            binding.principal,
+            binding.host,
+            admin.AclOperation(binding.operation),
+            admin.AclPermissionType(binding.permission),
+        )
+
+    def _acl_filter(self, wanted: AclFilter) -> Any:
+        admin = self._admin
+        return admin.AclBindingFilter(
+            admin.ResourceType(wanted.resource_type),
+            wanted.resource_name,
+            admin.ResourcePatternType(wanted.pattern_type),
+            wanted.principal,
+            wanted.host,
+            admin.AclOperation(wanted.operation),
+            admin.AclPermissionType(wanted.permission),
+        )
+
     def _alter(self, user: str, change: Any) -> None:
         asked = self._client.alter_user_scram_credentials([change], request_timeout=ANSWER_S_MAX)
         self._result(user, asked[user])
@@ -52,6 +110,18 @@ class AdminClient:
             return asked.result(timeout=ANSWER_S_MAX + 1)
         except Exception as error:  # KafkaException, and those of the future
             raise Refusal(f"{what}: {_sentence(error)}") from None
+
+
+def _binding(one: Any) -> AclBinding:
+    return AclBinding(
+        one.restype.value,
+        one.resource_pattern_type.value,
+        one.name,
+        one.principal,
+        one.host,
+        one.operation.value,
+        one.permission_type.value,
+    )
 
 
 def _read(file: str | None) -> Mapping[str, str]:

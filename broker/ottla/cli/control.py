@@ -34,6 +34,10 @@ class ControlClient:
         self._credentials = credentials
         self._channels: dict[str, grpc.Channel] = {}
 
+    @property
+    def by_tls(self) -> bool:
+        return self._credentials is not None
+
     def describe(self) -> "pb.DescribeFleetReply":
         from ottla.pb import control_pb2 as pb
 

@@ -9,15 +9,14 @@ from rich.console import Console
 from rich.live import Live
 
 from ottla.cli.control import ControlClient
-from ottla.cli.control_access import Ca, Cert, Key, access
-from ottla.cli.fleet_addresses import control_addresses, explained
+from ottla.cli.control_access import Ca, Cert, Key
+from ottla.cli.fleet_addresses import control_client, explained
 from ottla.cli.fleet_plan import (
     DEFAULT_PORT,
     HOST,
     FleetPlan,
     check_settings,
     keep,
-    kept_security,
     make_plan,
     refuse_taken_ports,
 )
@@ -32,7 +31,6 @@ from ottla.errors import Refusal
 
 if TYPE_CHECKING:
     from ottla.pb import control_pb2 as pb
-    from ottla.rpc.credentials import Credentials
 
 __all__ = ["HELP", "commands"]
 
@@ -110,9 +108,8 @@ def status(
     key: Key = None,
     ca: Ca = None,
 ) -> None:
-    credentials = _credentials(cert, key, ca, bootstrap, data_dir)
-    client = ControlClient(control_addresses(bootstrap, data_dir), credentials)
-    with explained(bootstrap, data_dir, by_tls=credentials is not None):
+    client = control_client(bootstrap, data_dir, cert, key, ca)
+    with explained(bootstrap, data_dir, by_tls=client.by_tls):
         fleet = client.describe()
         restartable = {node.id: _verdict(client, node.id) for node in fleet.nodes if "broker" in node.roles}
     make_console().print(render(fleet, restartable=restartable))
@@ -128,10 +125,9 @@ def drain(
     key: Key = None,
     ca: Ca = None,
 ) -> None:
-    credentials = _credentials(cert, key, ca, bootstrap, data_dir)
-    client, shown = ControlClient(control_addresses(bootstrap, data_dir), credentials), ""
+    client, shown = control_client(bootstrap, data_dir, cert, key, ca), ""
     while True:
-        with explained(bootstrap, data_dir, by_tls=credentials is not None):
+        with explained(bootstrap, data_dir, by_tls=client.by_tls):
             reply = client.drain(broker, all_replicas=all_replicas)
         left = f"{reply.leaders_left} leaders" + (f", {reply.replicas_left} replicas" if all_replicas else "")
         if left != shown:
@@ -143,14 +139,6 @@ def drain(
         if reply.stuck and len(reply.stuck) >= reply.leaders_left + (reply.replicas_left if all_replicas else 0):
             raise Refusal("; ".join(f"{one.topic}-{one.partition}: {one.reason}" for one in reply.stuck))
         time.sleep(REFRESH_S)
-
-
-def _credentials(
-    cert: str | None, key: str | None, ca: str | None, bootstrap: str | None, data_dir: str
-) -> "Credentials | None":
-    """What was given; else, for the local fleet, those of its first user."""
-    security = kept_security(data_dir) if bootstrap is None and not (cert or key or ca) else None
-    return access(cert, key, ca) if security is None else security.credentials()
 
 
 def _format(plan: FleetPlan, security: FleetSecurity) -> None:

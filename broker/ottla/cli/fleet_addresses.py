@@ -4,18 +4,27 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ottla.cli.control import NobodyAnswers
-from ottla.cli.control_access import explain_access
-from ottla.cli.fleet_plan import GRPC_PORTS_ABOVE, how_to_start, kept_control_addresses
+from ottla.cli.control import ControlClient, NobodyAnswers
+from ottla.cli.control_access import access, explain_access
+from ottla.cli.fleet_plan import GRPC_PORTS_ABOVE, how_to_start, kept_control_addresses, kept_security
 from ottla.cli.kafka_client import KafkaClient
 from ottla.config.endpoints import PORT_MAX
 from ottla.errors import Refusal
 
-__all__ = ["control_addresses", "explained"]
+__all__ = ["control_addresses", "control_client", "explained"]
 
 PROBE_S_MAX = 1.0
 EXAMPLE = "give the gRPC port (ottla.grpc.port), such as"
 DEFAULT_GRPC_PORT = 9192  # of the first broker of a local fleet
+
+
+def control_client(
+    bootstrap: str | None, data_dir: str, cert: str | None, key: str | None, ca: str | None
+) -> ControlClient:
+    """With the certificate that was given; else, for a local fleet that is secured, that of its first user."""
+    security = kept_security(data_dir) if bootstrap is None and not (cert or key or ca) else None
+    credentials = access(cert, key, ca) if security is None else security.credentials()
+    return ControlClient(control_addresses(bootstrap, data_dir), credentials)
 
 
 def control_addresses(bootstrap: str | None, data_dir: str) -> list[str]:

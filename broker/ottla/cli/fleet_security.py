@@ -39,6 +39,7 @@ class FleetSecurity(NamedTuple):
             "ssl.keystore.location": keystore,
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"User:{ADMIN}",
+            "ottla.audit.log.file": f"{self.folder}/broker-{broker}/audit.log",
             "ottla.grpc.protocol": "TLS",
             "ottla.grpc.ssl.keystore.location": keystore,
             "ottla.grpc.ssl.truststore.location": ca,

@@ -25,6 +25,8 @@ Groups of consumers, and how far behind they are:
   ottla groups describe my-group
 Users who log in with a password:
   ottla users add alice
+Who may do what, and why not:
+  ottla acls test alice read topic:orders
 Find a setting and read what it does:
   ottla config list retention
   ottla config show retention.ms --topic
@@ -62,7 +64,7 @@ def _print_version() -> int:
 def _commands() -> "typer.Typer":
     import typer
 
-    from ottla.cli import config, fleet, format, groups, pipeline, pki, serve, up, users
+    from ottla.cli import acls, config, fleet, format, groups, pipeline, pki, serve, up, users
 
     commands = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -78,6 +80,7 @@ def _commands() -> "typer.Typer":
     commands.add_typer(pipeline.commands, name="pipeline", help=pipeline.HELP)
     commands.add_typer(groups.commands, name="groups", help=groups.HELP)
     commands.add_typer(users.commands, name="users", help=users.HELP)
+    commands.add_typer(acls.commands, name="acls", help=acls.HELP)
     commands.add_typer(pki.commands, name="pki", help=pki.HELP)
     commands.add_typer(config.commands, name="config", help=config.HELP)
     return commands

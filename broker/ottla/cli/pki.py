@@ -82,7 +82,7 @@ def show(files: Annotated[list[str], typer.Argument(metavar="FILE…")]) -> None
             Text(str(identity) if identity is not None else "none"),
             Text(identity.cluster_id if identity is not None else ""),
             Text(", ".join(one.names)),
-            f"{one.serial:x}",
+            f"{one.serial:X}",
             _expiry(one.not_after),
             one.fingerprint,
         )

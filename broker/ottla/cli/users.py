@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ottla.cli.admin_client import AdminClient
-from ottla.cli.control import ControlClient
-from ottla.cli.fleet_addresses import control_addresses, explained
+from ottla.cli.control_access import Ca, Cert, Key
+from ottla.cli.fleet_addresses import control_client, explained
 from ottla.cli.passwords import password
 from ottla.cli.scram_argument import SALT_BYTES
 from ottla.cli.terminal import make_console
@@ -113,10 +113,13 @@ def rotate(
         str | None, typer.Option(metavar="HOST:PORT,…", help="gRPC addresses; else those of the local fleet.")
     ] = None,
     data_dir: Annotated[str, typer.Option(metavar="DIR", help="Where the local fleet lives.")] = "data",
+    cert: Cert = None,
+    key: Key = None,
+    ca: Ca = None,
 ) -> None:
     keep_ms = _milliseconds(keep_old_for)
-    client = ControlClient(control_addresses(nodes, data_dir))
-    with explained(nodes, data_dir):
+    client = control_client(nodes, data_dir, cert, key, ca)
+    with explained(nodes, data_dir, by_tls=client.by_tls):
         present = client.describe_scram(name).credentials
         if not present:
             raise Refusal(f"there is no user {name}; `ottla users add {name}` adds one")

@@ -44,7 +44,7 @@ class Asking:
             raise Unreachable(f"broker {broker_id} sent an answer that cannot be decoded: {error}") from error
 
     @contextmanager
-    def unanswered_if_it_fails(self, broker_id: int) -> Iterator[None]:
+    def errors_as_unreachable(self, broker_id: int) -> Iterator[None]:
         """Callers retry after Unreachable. Any other error becomes Unreachable too, so that no caller waits for
         ever."""
         try:

@@ -80,14 +80,14 @@ class Runner:
         except KafkaError as error:
             if write.then is None:
                 raise
-            self._go_on(key, write.then, error.code)
+            self._continue(key, write.then, error.code)
             return
         if write.on_appended is not None:
             write.on_appended(last_offset)
         if write.then is not None:
-            self.when_committed(last_offset, partial(self._go_on, key, write.then))
+            self.when_committed(last_offset, partial(self._continue, key, write.then))
 
-    def _go_on(self, key: str, then: Then, code: Code) -> None:
+    def _continue(self, key: str, then: Then, code: Code) -> None:
         """Does nothing after `stop`: by then all waiting requests have been answered with NOT_COORDINATOR."""
         if not self._stopped:
             self.perform(key, then(code, self._clock.monotonic()))

@@ -59,7 +59,7 @@ class CoordinatorShard(ABC):
         await self._runner.until_committed(offset, timeout_s=self._runner.commit_s_max)
 
     @contextmanager
-    def failing_alone(self, key: str) -> Iterator[None]:
+    def isolating_errors(self, key: str) -> Iterator[None]:
         """Errors of this state machine inside the block are logged; the others are still served."""
         try:
             yield

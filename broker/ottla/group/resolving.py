@@ -30,17 +30,17 @@ class RegexResolver:
     async def resolve(self, texts: Iterable[str]) -> None:
         """Match all current topics; afterwards `expressions.check` raises for an invalid expression."""
         self.expressions.follow(self._image().topics)
-        await self._work_off(self.expressions, texts)
+        await self._match_all(self.expressions, texts)
 
     async def select(self, text: str, names: Iterable[str]) -> frozenset[str]:
         """Those of these names that match. KafkaError: INVALID_REGULAR_EXPRESSION."""
         once, given = TopicExpressions(), dict.fromkeys(names)
         once.follow(given)
-        await self._work_off(once, [text])
+        await self._match_all(once, [text])
         once.check(text)
         return once.matched(text, given) or frozenset()
 
-    async def _work_off(self, expressions: TopicExpressions, texts: Iterable[str]) -> None:
+    async def _match_all(self, expressions: TopicExpressions, texts: Iterable[str]) -> None:
         for text in texts:
             while expressions.work(text) is not None:
                 async with self._turn:

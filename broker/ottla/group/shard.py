@@ -154,7 +154,7 @@ class Shard(CoordinatorShard):
         def is_here() -> bool:
             return self.leads and self.groups.get(group.group_id) is group
 
-        with self.failing_alone(group.group_id):
+        with self.isolating_errors(group.group_id):
             found = None
             try:
                 found = await self._computing.run(lambda: compute.begin() if is_here() else None)
@@ -377,7 +377,7 @@ class Shard(CoordinatorShard):
         self._decided_meanwhile.clear()
         now = self.clock.monotonic()
         for group in list(self.groups.values()):
-            with self.failing_alone(group.group_id):
+            with self.isolating_errors(group.group_id):
                 self._perform(group, group.loaded(now))
 
     def unload(self) -> None:
@@ -390,5 +390,5 @@ class Shard(CoordinatorShard):
         for task in self._computations:
             task.cancel()
         for group in self.groups.values():
-            with self.failing_alone(group.group_id):
+            with self.isolating_errors(group.group_id):
                 self._perform(group, group.unload())

@@ -145,7 +145,9 @@ class Connection(asyncio.BufferedProtocol):
         frames, intake, answers, handling = self._frames, self._intake, self._answers, self._handling
         intake.begin_turn()
         try:
-            while not intake.holds and answers.have_room and (frame := frames.next_frame()) is not None:
+            while not intake.holds and (answers.have_room or self._sent_some()):
+                if (frame := frames.next_frame()) is None:
+                    break
                 if not handling.begin(frame):
                     intake.postpone(frame)
                 elif intake.turn_is_over:
@@ -159,6 +161,11 @@ class Connection(asyncio.BufferedProtocol):
         intake.reserve(self, self.resume)
         answers.flush()
         self._set_reading()
+
+    def _sent_some(self) -> bool:
+        """There was no room for answers, and now there is: nothing else would come back to frames that are here."""
+        self._answers.flush()
+        return self._answers.have_room
 
     @property
     def may_go_on(self) -> bool:

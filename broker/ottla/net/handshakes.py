@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import ssl
+from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from ottla.net.listener_security import ListenerSecurity
@@ -18,6 +20,8 @@ log.addFilter(LineLimit())
 
 HANDSHAKES_MAX = 1_000  # under way; beyond them the oldest have to hurry
 HURRY_SECONDS = 2.0
+TURN_SECONDS_MAX = 0.004  # of all of them in one turn of the loop
+SHORTEST_SECONDS = 1e-6
 HTTP = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"PRI ")
 REASONS = {
     "NO_SHARED_CIPHER": "it offers none of the cipher suites that are allowed here (ssl.cipher.suites)",
@@ -44,6 +48,8 @@ class Handshakes:
         self._security = security
         self._audit = audit
         self._clock = clock
+        self._queue: deque[Callable[[], None]] = deque()
+        self._spent_s = 0.0  # in this turn of the loop
         self._under_way: dict[Handshake, tuple[float, asyncio.TimerHandle]] = {}
 
     @property
@@ -54,6 +60,25 @@ class Handshakes:
             for handshake in [each for each, (since, _) in self._under_way.items() if since < late]:
                 self._too_late(handshake)
         return HANDSHAKES_MAX - len(self._under_way)
+
+    def in_turn(self, go_on: Callable[[], None]) -> None:
+        """Now, or when others had their turn: signatures take milliseconds, and clients come in crowds."""
+        if self._spent_s < TURN_SECONDS_MAX and not self._queue:
+            self._go_on(go_on)
+        else:
+            self._queue.append(go_on)
+
+    def _go_on(self, go_on: Callable[[], None]) -> None:
+        began_s = self._clock.monotonic()
+        if not self._spent_s:
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+        go_on()
+        self._spent_s += max(self._clock.monotonic() - began_s, SHORTEST_SECONDS)
+
+    def _begin_turn(self) -> None:
+        self._spent_s = 0.0
+        while self._queue and self._spent_s < TURN_SECONDS_MAX:
+            self._go_on(self._queue.popleft())
 
     def begun(self, handshake: Handshake) -> None:
         timer = asyncio.get_running_loop().call_later(self._security.timeout_s, self._too_late, handshake)
@@ -68,8 +93,8 @@ class Handshakes:
         if self._forget(handshake) and begun:
             self._tell(handshake, "it went away in the middle")
 
-    def failed(self, handshake: Handshake, error: Exception, *, first: bytes | None) -> None:
-        """`first` is how its bytes begin, if none came before."""
+    def failed(self, handshake: Handshake, error: Exception, *, first: bytes) -> None:
+        """`first` is how its bytes begin."""
         self._forget(handshake)
         self._tell(handshake, _reason(error, first))
 
@@ -99,8 +124,8 @@ class Handshakes:
         self._audit.record(event)
 
 
-def _reason(error: Exception, first: bytes | None) -> str:
-    if first is not None and first[:1] != b"\x16":
+def _reason(error: Exception, first: bytes) -> str:
+    if first[:1] != b"\x16":
         if first.startswith(HTTP):
             return "it speaks HTTP without TLS"
         if len(first) == 8 and first[:2] == b"\0\0":

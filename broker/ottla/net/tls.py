@@ -42,7 +42,8 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._arriving = arriving
         self._make_connection = make_connection
         self._connection: asyncio.BufferedProtocol | None = None
-        self._begun = False  # the client has sent something
+        self._first: bytes | None = None  # how what the client sent begins
+        self._in_turn = False  # the handshake goes on as soon as it is its turn
         self._reading = True
         self._ended = False
 
@@ -60,7 +61,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         connection, self._connection = self._connection, None
         del self._make_connection
         if connection is None:
-            self._handshakes.lost(self, begun=self._begun)
+            self._handshakes.lost(self, begun=self._first is not None)
         else:
             connection.connection_lost(error)
 
@@ -70,13 +71,14 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     def buffer_updated(self, count: int) -> None:
         if self._ended:
             return
-        first = None if self._begun else bytes(self._arriving[: min(count, 8)])
-        self._begun = True
+        if self._first is None:
+            self._first = bytes(self._arriving[: min(count, 8)])
         self._incoming.write(self._arriving[:count])
-        if self._connection is None:
-            self._shake_hands(first)
-        else:
+        if self._connection is not None:
             self._decrypt()
+        elif not self._in_turn:
+            self._in_turn = True
+            self._handshakes.in_turn(self._shake_hands)
 
     def eof_received(self) -> bool:
         if self._connection is not None and not self._ended:
@@ -93,7 +95,10 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
 
     # the handshake
 
-    def _shake_hands(self, first: bytes | None) -> None:
+    def _shake_hands(self) -> None:
+        self._in_turn = False
+        if self._ended:
+            return
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -101,7 +106,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             return
         except (ssl.SSLError, ValueError) as error:
             self._flush()  # the alert
-            self._handshakes.failed(self, error, first=first)
+            self._handshakes.failed(self, error, first=self._first or b"")
             self._end()
             return
         self._flush()
@@ -126,26 +131,27 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
                 connection.buffer_updated(count)
             if over is not None:
                 self._over(over)
-                break
-            if not count:
+            if not self._incoming.pending and not self._tls.pending():
                 break
         if self._outgoing.pending and not self._ended:
             self._flush()  # TLS itself had to answer
 
     def _read_into(self, buffer: Any) -> tuple[int, "Exception | str | None"]:
-        """How many bytes, and why there will be no more of them."""
-        read, size, count = self._tls.read, len(buffer), 0
+        """How many bytes, and why there will be no more of them. Asking OpenSSL in vain would raise an exception, so it
+        is only asked while it has something."""
+        tls, incoming, size, count = self._tls, self._incoming, len(buffer), 0
         try:
-            while count < size:
-                got = read(size - count, buffer[count:] if count else buffer)
+            while True:
+                got = tls.read(size - count, buffer[count:] if count else buffer)
                 if not got:
                     return count, ""
                 count += cast(int, got)
-        except ssl.SSLWantReadError:
-            pass
+                if count == size or not (incoming.pending or tls.pending()):
+                    return count, None
+        except ssl.SSLWantReadError:  # a part of a record
+            return count, None
         except ssl.SSLError as error:
             return count, error
-        return count, None
 
     def _over(self, reason: "Exception | str") -> None:
         connection = self._connection

@@ -28,9 +28,9 @@ from ottla.node.securing import Securing
 from ottla.replica.host import ReplicaHost
 from ottla.replica.settings import LiveSettings
 from ottla.replica.upkeep import Upkeep
-from ottla.security.core.audit import NoTrail
+from ottla.security.core.audit import AuditTrail, NoTrail
 from ottla.storage.compaction.cleaner import Cleaner
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.core.names import TopicPartition
 from ottla.storage.workers.worker import ProcessWorker, Worker
 from ottla.system import FileShares, System, file_limit
 
@@ -66,6 +66,10 @@ class BrokerPart:
         self._cleaning_worker = make_worker()  # its own: a producer must not wait for a segment to be rewritten
         self._trail = audit_file_of(config, system)
         self.ports = {listener.endpoint.name: listener.bind() for listener in self._listeners}
+
+    @property
+    def trail(self) -> AuditTrail:
+        return self._trail if self._trail is not None else NoTrail()
 
     @property
     def replicas(self) -> ReplicaHost:
@@ -153,7 +157,7 @@ class BrokerPart:
             threads=system.threads,
             allowances=_allowances(around),
             authorizer=authorizer_of(config, around.feed),
-            trail=self._trail if self._trail is not None else NoTrail(),
+            trail=self.trail,
             admission=Admission(self._settings.broker, self._settings.listener, files_max=shares.connections),
             requests=RequestMemory(queued_bytes_max if queued_bytes_max > 0 else REQUEST_BYTES_MAX),
             answers=answers,

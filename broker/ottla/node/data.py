@@ -9,7 +9,7 @@ from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.metadata.runtime.relay import ControllerLink
 from ottla.node.brokering import BrokerPart
 from ottla.node.foundation import Foundation
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.core.names import TopicPartition
 from ottla.system import System
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class DataPart:
         self._handover = handover
         self.broker = make_broker(config, system)
         self.peers = make_peers(config) if make_peers is not None else None
+        if self.peers is not None:
+            self.peers.audit_to(self.broker.trail)
         self.feed: MetadataFeed
         self._controller: ControllerLink
         handover.pulse.start()

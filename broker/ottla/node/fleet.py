@@ -38,14 +38,14 @@ class FleetPart:
         *,
         cluster_id: str,
         member: Member,
-        trail: AuditTrail | None = None,
     ) -> None:
         self._config = config
         self._system = system
         self.host, port = place(config)
         security = rpc_security(config)
+        self.credentials = security.credentials
         require_cluster(security, cluster_id)
-        self.server = RpcServer(bind_address(self.host), port, security=security, cluster_id=cluster_id, trail=trail)
+        self.server = RpcServer(bind_address(self.host), port, security=security, cluster_id=cluster_id)
         self.port = self.server.port
         self.channels = Channels(security.for_channels)
         self._gone: list[Callable[[int], None]] = []
@@ -62,6 +62,9 @@ class FleetPart:
             on_gone=self._process_gone,
             threads=system.threads,
         )
+
+    def audit_to(self, trail: AuditTrail) -> None:
+        self.server.audit_to(trail)
 
     def attach(self, quorum: QuorumPart) -> None:
         """Before the quorum starts."""

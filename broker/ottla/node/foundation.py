@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
 from ottla.ids import uuid_text
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.core.names import TopicPartition
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.directory import claim_all
 from ottla.storage.directories.files import FileCache

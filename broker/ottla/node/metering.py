@@ -13,11 +13,14 @@ from ottla.telemetry.meters import Read
 
 if TYPE_CHECKING:
     from ottla.node.brokering import BrokerPart
+    from ottla.node.fleet import FleetPart
+    from ottla.node.peers import PeersPart
     from ottla.node.quorum import QuorumPart
     from ottla.node.securing import ListenerIdentity, Securing
+    from ottla.rpc.credentials import WatchedCredentials
     from ottla.security.authentication import AuthenticationCounts
 
-__all__ = ["of_broker", "of_process", "of_quorum"]
+__all__ = ["of_broker", "of_grpc", "of_process", "of_quorum", "together"]
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -79,6 +82,31 @@ def _of_security(securing: "Securing") -> dict[str, Read]:
         "ottla_certificate_loaded_seconds": certificates(lambda identity: identity.now.loaded_at_s),
         "ottla_certificate_refusals": certificates(lambda identity: identity.refusals),
     }
+
+
+def of_grpc(fleet: "FleetPart", peers: "PeersPart | None") -> dict[str, Read]:
+    """The certificates of both ports."""
+    found = {"gRPC": fleet.credentials, "gRPC replication": peers.credentials if peers is not None else None}
+    ports = {port: credentials for port, credentials in found.items() if credentials is not None}
+
+    def certificates(what: "Callable[[WatchedCredentials], float]") -> Read:
+        return lambda: [((port,), what(credentials)) for port, credentials in ports.items()]
+
+    return {
+        "ottla_certificate_info": lambda: [((port, f"{one.current.serial:X}"), 1) for port, one in ports.items()],
+        "ottla_certificate_not_after_seconds": certificates(lambda one: one.current.not_after.timestamp()),
+        "ottla_certificate_loaded_seconds": certificates(lambda one: one.loaded_at.timestamp()),
+        "ottla_certificate_refusals": certificates(lambda one: one.refusals),
+    }
+
+
+def together(one: dict[str, Read], other: dict[str, Read]) -> dict[str, Read]:
+    """Samples of both, where both tell of the same instrument."""
+
+    def both(name: str) -> Read:
+        return lambda: [*one[name](), *other[name]()]
+
+    return one | other | {name: both(name) for name in one.keys() & other.keys()}
 
 
 def of_quorum(quorum: "QuorumPart") -> dict[str, Read]:

@@ -18,13 +18,16 @@ from ottla.metadata.decisions.features import SUPPORTED_FEATURES
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.metadata.runtime.relay import ControllerLink, FeedRelay
 from ottla.node import data, metering
+from ottla.node.authorizing import audit_file_of
 from ottla.node.brokering import BrokerPart
 from ottla.node.data import DataPart
 from ottla.node.foundation import Foundation
 from ottla.node.membership import FleetMembership, LoneMembership, Membership
 from ottla.node.quorum import QuorumPart, seed_voters
 from ottla.raft.core.messages import Member
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.security.audit import AuditFile
+from ottla.security.core.audit import AuditTrail, NoTrail
+from ottla.storage.core.names import TopicPartition
 from ottla.system import System, Threads
 from ottla.telemetry.meters import Read
 
@@ -86,6 +89,7 @@ class Node:
         self._fleet: FleetPart | None = None
         self._quorum: QuorumPart | None = None
         self._membership: Membership | None = None
+        self._trail: AuditFile | None = None
         self._phase = "starts"
 
     # how it is
@@ -115,6 +119,9 @@ class Node:
         if self._data is not None and self._quorum is not None and not self._phase:
             feed = self._quorum.feed
             told |= metering.of_broker(self._data.broker, node_id=self.config.node_id, image=lambda: feed.image)
+        if self._fleet is not None and not self._phase:
+            peers = self._data.peers if self._data is not None else None
+            told = metering.together(told, metering.of_grpc(self._fleet, peers))
         return told
 
     # starting
@@ -152,6 +159,7 @@ class Node:
     async def _start_quorum(self, member: Member) -> QuorumPart:
         if _is_one_of_several(self.config):
             self._fleet = self._make_fleet(self.config, self._control_system, cluster_id=self.cluster_id, member=member)
+            self._fleet.audit_to(self._data.broker.trail if self._data is not None else self._open_trail())
         quorum = self._quorum = QuorumPart(
             self.config,
             self._control_system,
@@ -170,6 +178,11 @@ class Node:
             await self._fleet.start(quorum)
         await quorum.driver.until_leader_known()
         return quorum
+
+    def _open_trail(self) -> AuditTrail:
+        """Of a node that is no broker."""
+        self._trail = audit_file_of(self.config, self.system)
+        return self._trail if self._trail is not None else NoTrail()
 
     async def _start_broker(self, data_part: DataPart, foundation: Foundation, quorum: QuorumPart) -> None:
         """The data loop hears of an image before it hears of anything that was asked on account of it."""
@@ -241,6 +254,8 @@ class Node:
             await self._quorum.stop()
         if self._fleet is not None:
             await self._fleet.stop()
+        if self._trail is not None:
+            self._trail.close()
         stuck = stuck or await self._stop_data(lambda part: part.close(self.broker_epoch))
         if stuck:
             raise DataLoopStuck(f"the data loop has not turned for {self.handover.pulse.age_s():.0f} s")

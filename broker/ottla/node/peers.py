@@ -28,14 +28,16 @@ SETTING = "ottla.replication.port"
 class PeersPart:
     """`host` and `port` are where other brokers reach this one."""
 
-    def __init__(self, config: BrokerConfig, trail: AuditTrail | None = None) -> None:
+    def __init__(self, config: BrokerConfig) -> None:
         self.host, _ = place(config)
         security = rpc_security(config)
-        self.server = RpcServer(
-            bind_address(self.host), config[SETTING], setting=SETTING, security=security, trail=trail
-        )
+        self.credentials = security.credentials
+        self.server = RpcServer(bind_address(self.host), config[SETTING], setting=SETTING, security=security)
         self.port = self.server.port
         self.channels = Channels(security.for_channels)
+
+    def audit_to(self, trail: AuditTrail) -> None:
+        self.server.audit_to(trail)
 
     async def replicate(self, replicas: ReplicaHost, controller: Controller) -> None:
         """When the logs are open: others may copy from this broker, and it copies from others."""

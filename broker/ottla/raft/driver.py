@@ -187,7 +187,7 @@ class RaftDriver:
         if refusal is None:
             self._wake.set()
         else:
-            self._note_refusal(message.source.id, refusal)
+            self._log_refusal(message.source.id, refusal)
 
     def _unreadable_part(self, message: Message) -> str | None:
         """Entries in the log are applied eventually: one that cannot be would stop this node then, and at every start.
@@ -209,7 +209,7 @@ class RaftDriver:
             return f"metadata snapshot {snapshot.index} has no voters"
         return self._unreadable_snapshot(snapshot) if self._unreadable_snapshot is not None else None
 
-    def _note_refusal(self, node_id: int, refusal: str) -> None:
+    def _log_refusal(self, node_id: int, refusal: str) -> None:
         """Messages are repeated: log one line whenever the reason changes."""
         words = refusal.partition(" is ")[0]
         if self._refused.get(node_id) != words and len(self._refused) < REFUSALS_NOTED_MAX:

@@ -36,17 +36,17 @@ class VoterChanges:
         self._clock = clock
 
     async def add_voter(self, asked: Member, *, seconds: float) -> None:
-        await self._until_nothing(lambda: self._addition_waits_for(asked), seconds)
+        await self._wait_until_clear(lambda: self._addition_waits_for(asked), seconds)
         raft = self._driver.raft
         peer = raft.peers.get(asked.id)
         if peer is not None and self._address_of is not None:
             await self._take(steps_to_add(raft.log.voters, peer.member, self._address_of(asked.id)))
 
     async def remove_voter(self, asked: Member, *, seconds: float) -> None:
-        await self._until_nothing(lambda: self._removal_waits_for(asked), seconds)
+        await self._wait_until_clear(lambda: self._removal_waits_for(asked), seconds)
         await self._take(steps_to_remove(self._driver.raft.log.voters, asked.id))
 
-    async def _until_nothing(self, waits_for: Callable[[], str | None], seconds: float) -> None:
+    async def _wait_until_clear(self, waits_for: Callable[[], str | None], seconds: float) -> None:
         """Wait until `waits_for` returns None. The caller must not await before it acts on that."""
         give_up_at = self._clock.monotonic() + seconds
         while (reason := waits_for()) is not None:

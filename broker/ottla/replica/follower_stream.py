@@ -1,6 +1,6 @@
 """The follower's end of replication: one stream to each broker that leads partitions this one copies.
 
-    image → Replication.arrange → FollowerStream.follow / leave → stream → copying → Ack
+    image → Replication.follow_leader → FollowerStream.follow / leave → stream → copying → Ack
 
 A stream connects when it has partitions to follow, and retries while it has. After a refusal, or data that does not
 match the copy, the partition is followed again after a pause, from the copy's current position.
@@ -107,7 +107,7 @@ class FollowerStream:
         while True:
             await self._until_needed()
             try:
-                welcomed = await self._converse()
+                welcomed = await self._run_stream()
             except Exception:
                 log.exception("copying from leader %d failed; retrying", self.leader_id)
                 welcomed = False
@@ -119,7 +119,7 @@ class FollowerStream:
             self._awake.clear()
             await self._awake.wait()
 
-    async def _converse(self) -> bool:
+    async def _run_stream(self) -> bool:
         """One stream from start to end. Returns whether the leader accepted it."""
         self._is_behind = False
         address = self._address(self.leader_id)
@@ -129,7 +129,7 @@ class FollowerStream:
         try:
             self._sent_hello = self._hello()
             await stream.send(frames.encode(self._sent_hello))
-            if not self._is_welcome(await stream.receive(), address):
+            if not self._check_welcome(await stream.receive(), address):
                 return False
             await self._copy(stream)
         except StreamLost as lost:
@@ -142,7 +142,7 @@ class FollowerStream:
             self._disconnected()
         return welcomed
 
-    def _is_welcome(self, first: bytes | None, address: str) -> bool:
+    def _check_welcome(self, first: bytes | None, address: str) -> bool:
         answer = frames.decode(first) if first is not None else None
         if isinstance(answer, frames.Welcome) and answer.broker_id == self.leader_id:
             return True

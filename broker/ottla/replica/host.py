@@ -176,7 +176,7 @@ class ReplicaHost:
                     # wait is short, because a truncation holds the log only once its target is known.
                     async with partition.log.changing:
                         partition.become(state, isr_size_min=self._isr_size_min(topic.name))
-                        self._arrange(partition)
+                        self._follow_leader(partition)
                 elif key not in self.offline:
                     new.append((topic, state))
                 await self._yield_to_loop()
@@ -216,7 +216,7 @@ class ReplicaHost:
         partition.become(state, isr_size_min=self._isr_size_min(topic.name))
         self._partitions[topic.name, state.index] = partition
         self._partitions[topic.id.bytes, state.index] = partition
-        self._arrange(partition)
+        self._follow_leader(partition)
 
     def _epoch_of_active(self, broker_id: int) -> int | None:
         broker = self._image.brokers.get(broker_id)
@@ -256,7 +256,7 @@ class ReplicaHost:
             self._collected.pop((partition.topic, partition.index), None)
         partition.stop()
         if self._replication is not None:
-            self._replication.left(partition)
+            self._replication.unfollow(partition)
 
     def _isr_size_min(self, topic: str) -> int:
         return int(self._settings.topic(topic)["min.insync.replicas"])
@@ -289,7 +289,7 @@ class ReplicaHost:
             lag_max_s=self._settings.broker("replica.lag.time.max.ms") / 1000,
         )
         for partition in self:
-            self._arrange(partition)
+            self._follow_leader(partition)
 
     async def stop_following(self) -> None:
         """Stop replication in both directions."""
@@ -313,9 +313,9 @@ class ReplicaHost:
         if self._replication is not None:
             self._replication.follower_progressed(partition)
 
-    def _arrange(self, partition: Partition) -> None:
+    def _follow_leader(self, partition: Partition) -> None:
         if self._replication is not None:
-            self._replication.arrange(partition)
+            self._replication.follow_leader(partition)
 
     # failing disks
 

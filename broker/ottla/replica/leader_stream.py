@@ -47,7 +47,7 @@ class LeaderStream:
     async def run(self) -> None:
         """Serve until the follower leaves or the stream breaks."""
         try:
-            if await self._greet():
+            if await self._handshake():
                 await self._serve()
         except StreamLost as lost:
             log.info("the stream of a follower ended: %s", lost)
@@ -57,7 +57,7 @@ class LeaderStream:
         finally:
             self._stream.close()
 
-    async def _greet(self) -> bool:
+    async def _handshake(self) -> bool:
         first = await self._stream.receive()
         if first is None:
             return False
@@ -181,7 +181,7 @@ class LeaderStream:
         except KafkaError as error:
             self._outgoing.enqueue(Refused(follow.slot, error.code, str(error)))
             return
-        if (apart := _parting(partition, follow)) is not None:
+        if (apart := _divergence(partition, follow)) is not None:
             self._outgoing.enqueue(apart)
             return
         self._outgoing.add(partition, follow)
@@ -198,7 +198,7 @@ class LeaderStream:
             self._outgoing.drop(slot)
 
 
-def _parting(partition: Partition, follow: Follow) -> frames.Diverged | frames.StartAt | None:
+def _divergence(partition: Partition, follow: Follow) -> frames.Diverged | frames.StartAt | None:
     """Where the follower's log diverges from this one; None if it is a prefix."""
     leader = partition.log
     if follow.end < leader.start_offset:

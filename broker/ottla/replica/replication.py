@@ -52,19 +52,19 @@ class Replication:
 
     # following
 
-    def arrange(self, partition: Partition) -> None:
+    def follow_leader(self, partition: Partition) -> None:
         """Follow the partition's leader, if that is another broker."""
         leader = partition.leader_id
         follows = not partition.is_leader and leader not in (NO_LEADER, self._host.node_id)
         wanted = (leader, partition.leader_epoch) if follows else None
         if self._followed.get(partition) == wanted:
             return
-        self.left(partition)
+        self.unfollow(partition)
         if wanted is not None:
             self._followed[partition] = wanted
             self._link(leader).follow(partition)
 
-    def left(self, partition: Partition) -> None:
+    def unfollow(self, partition: Partition) -> None:
         if (before := self._followed.pop(partition, None)) is not None:
             self._links[before[0]].leave(partition)
 

@@ -136,16 +136,16 @@ class Outgoing:
     def has_watermark(self, slot: Slot) -> None:
         self._unannounced[slot] = None
         if self._watermark_timer is None:
-            self._wait_with_watermarks()
+            self._delay_watermarks()
 
-    def _wait_with_watermarks(self) -> None:
+    def _delay_watermarks(self) -> None:
         self._carried = False
         self._watermark_timer = asyncio.get_running_loop().call_later(WATERMARK_DELAY_S, self._watermarks_are_due)
 
     def _watermarks_are_due(self) -> None:
         self._watermark_waits += 1
         if self._carried and self._watermark_waits < WATERMARK_WAITS_MAX:
-            self._wait_with_watermarks()
+            self._delay_watermarks()
             return
         self._watermark_timer, self._watermark_waits = None, 0
         self._watermarks_due = True

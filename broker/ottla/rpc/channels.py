@@ -34,9 +34,14 @@ OPTIONS = (
 )
 
 
+# How long an attempt to connect may take at least: a handshake is Python's on one side, whose loop may be busy.
+HANDSHAKE_OPTIONS = (("grpc.min_reconnect_backoff_ms", 1_000),)
+
+
 def secured(address: str, credentials: "Credentials") -> grpc.aio.Channel:
     """To a node of the cluster, whichever address it has: the name in its certificate says that it is one."""
-    options = (*OPTIONS, ("grpc.ssl_target_name_override", credentials.peer_name))
+    others = (option for option in OPTIONS if option[0] not in dict(HANDSHAKE_OPTIONS))
+    options = (*others, *HANDSHAKE_OPTIONS, ("grpc.ssl_target_name_override", credentials.peer_name))
     return grpc.aio.secure_channel(address, credentials.for_channel(), options=options)
 
 

@@ -57,7 +57,7 @@ class Credentials(NamedTuple):
     not_after: datetime.datetime
 
     def __repr__(self) -> str:  # the key is a secret
-        return f"Credentials({self.identity}, serial {self.serial:x}, until {self.not_after:%Y-%m-%d})"
+        return f"Credentials({self.identity}, serial {self.serial:X}, until {self.not_after:%Y-%m-%d})"
 
     def for_server(self) -> grpc.ServerCertificateConfiguration:
         return grpc.ssl_server_certificate_configuration([(self.key, self.chain)], self.trusted)
@@ -110,6 +110,7 @@ class WatchedCredentials:
         self._seen = _signature(files)
         self.current = self._read_own()
         self.loaded_at = _now()
+        self.refusals = 0
         self._task: asyncio.Task[None] | None = None
 
     def server_credentials(self) -> grpc.ServerCredentials:
@@ -147,6 +148,7 @@ class WatchedCredentials:
         try:
             found = await asyncio.to_thread(self._newer)
         except Refusal as refusal:
+            self.refusals += 1
             log.error("new certificate for gRPC refused, the one before stays: %s", refusal)
             return
         if found is not None:

@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from ottla.rpc.roles import CLUSTER_KEY, Caller, Denied, refusal
-from ottla.security.core.audit import AuditEvent, AuditTrail
+from ottla.security.core.audit import AuditEvent, AuditTrail, NoTrail
 from ottla.security.core.identities import identity_among
 from ottla.security.core.principals import ANONYMOUS, Principal
 
@@ -29,11 +29,11 @@ REASON_CHARACTERS_MAX = 300
 
 
 class Gate:
-    """`host_of` turns gRPC's name of a peer into its address."""
+    """`host_of` turns gRPC's name of a peer into its address. Refusals are written into `trail`."""
 
-    def __init__(self, *, cluster_id: str | None, trail: AuditTrail, host_of: Callable[[str], str]) -> None:
+    def __init__(self, *, cluster_id: str | None, host_of: Callable[[str], str]) -> None:
         self._cluster_id = cluster_id
-        self._trail = trail
+        self.trail: AuditTrail = NoTrail()
         self._host_of = host_of
 
     def guarded(self, service: str, methods: "dict[str, Handler]") -> "dict[str, Handler]":
@@ -78,7 +78,7 @@ class Gate:
         caller = caller_of(context)
         who = ANONYMOUS if caller.identity is None else Principal(caller.identity.role, caller.identity.name)
         reason = str(denied)[:REASON_CHARACTERS_MAX]
-        self._trail.record(
+        self.trail.record(
             AuditEvent(
                 principal=who,
                 host=_host(self._host_of(context.peer())),

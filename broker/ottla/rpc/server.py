@@ -12,7 +12,7 @@ from ottla.errors import Refusal
 from ottla.rpc.front import Front
 from ottla.rpc.gate import Gate
 from ottla.rpc.securing import OPEN, PLAINTEXT, RpcSecurity
-from ottla.security.core.audit import AuditTrail, NoTrail
+from ottla.security.core.audit import AuditTrail
 
 __all__ = ["ANSWER_BYTES_MAX", "ASKED_BYTES_MAX", "RpcServer"]
 
@@ -48,7 +48,6 @@ class RpcServer:
         setting: str = "ottla.grpc.port",
         security: RpcSecurity = OPEN,
         cluster_id: str | None = None,
-        trail: AuditTrail | None = None,
     ) -> None:
         self._server = grpc.aio.server(options=OPTIONS)
         self._security = security
@@ -62,7 +61,7 @@ class RpcServer:
         if security.credentials is not None:
             cluster_id = security.credentials.current.identity.cluster_id
         host_of = self._front.host_of if self._front is not None else str
-        self._gate = Gate(cluster_id=cluster_id, trail=trail or NoTrail(), host_of=host_of)
+        self._gate = Gate(cluster_id=cluster_id, host_of=host_of)
 
     def _listen(self, host: str, port: int) -> int:
         address, credentials = f"{host}:{port}", self._security.credentials
@@ -74,6 +73,10 @@ class RpcServer:
         self._server.add_insecure_port(front.plain_address)
         self._server.add_secure_port(front.tls_address, credentials.server_credentials())
         return front.port
+
+    def audit_to(self, trail: AuditTrail) -> None:
+        """Calls that are refused are written there from now on."""
+        self._gate.trail = trail
 
     def add(self, service: str, methods: "dict[str, grpc.RpcMethodHandler[Any, Any]]") -> None:
         """`service` is the full name, such as ottla.pb.Quorum. After `start` too: earlier calls failed."""

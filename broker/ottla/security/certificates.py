@@ -125,13 +125,14 @@ def _store(settings: ListenerSettings, place: str, kind_setting: str) -> tuple[s
     data = _read(path)
     if data.startswith(JKS_MAGIC):
         raise BadStore(f"{path} is a JKS file, which only Java reads; convert it: {KEYTOOL.format(path=path)}")
-    is_pem = b"-----BEGIN " in data
     if kind not in ("PEM", "PKCS12", "JKS"):
         raise BadStore(f"{kind_setting}={kind} is not supported: PEM and PKCS12 are")
+    is_pem, is_der = b"-----BEGIN " in data, data[0] == DER_SEQUENCE
+    if not is_pem and not is_der:
+        raise BadStore(f"{path} is neither PEM nor PKCS12: is it the right one?")
     if is_pem != (kind == "PEM"):
-        found = "PEM" if is_pem else "PKCS12" if data[:1] == bytes([DER_SEQUENCE]) else "neither PEM nor PKCS12"
-        advice = f"set {kind_setting}={found}" if found in ("PEM", "PKCS12") else "is it the right one?"
-        raise BadStore(f"{path} is {found}, but {kind_setting} is {kind}: {advice}")
+        found = "PEM" if is_pem else "PKCS12"
+        raise BadStore(f"{path} is {found}, but {kind_setting} is {kind}: set {kind_setting}={found}")
     return path, data, is_pem
 
 

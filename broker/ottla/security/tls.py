@@ -79,7 +79,10 @@ def _set_versions(context: ssl.SSLContext, settings: ListenerSettings) -> None:
         )
     context.minimum_version, context.maximum_version = min(allowed), max(allowed)
     if ciphers.of_1_2:
-        context.set_ciphers(ciphers.of_1_2)
+        try:
+            context.set_ciphers(ciphers.of_1_2)
+        except ssl.SSLError:
+            raise BadCiphers("ssl.cipher.suites: OpenSSL has none of these here; name others, or remove it") from None
 
 
 def _load_chain(context: ssl.SSLContext, store: KeyStore) -> None:

@@ -10,9 +10,8 @@
     locks              expires acquisition locks
     settings           a group's own settings
     persister          the client of the share coordinator: reads and writes states, here or on another broker
-    coordinator        this broker's shards of `__share_group_state` (what coordinators share is in `coordination`)
+    coordinator        this broker's shards of `__share_group_state`, and that topic (see `coordination`)
     shard              the states of one partition of that topic, while this broker leads it
-    state_topic        creates that topic when the first client looks for its coordinator
     core/partition     one share-partition: which records are available, acquired, acknowledged or archived
     core/in_flight     its in-flight records, as runs of records with the same state
     core/acknowledging acknowledgements as clients send them
@@ -23,7 +22,6 @@
     core/records       Kafka's formats in the state topic
     core/questions     the persister's requests to the coordinator
     core/messages      the types of these requests, and the Persister protocol
-    core/keys          the text that names a share-partition in FindCoordinator
 
 **Acknowledged records are not delivered again.** An acknowledgement is answered when its state is committed in
 `__share_group_state`. Acquisitions are not written: the partition's next leader finds acquired records available, with

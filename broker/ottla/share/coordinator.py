@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 
 from ottla.coordination.coordinator import Coordinator, Surroundings
+from ottla.coordination.internal_topic import InternalTopic
 from ottla.coordination.loading import Loading
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
@@ -15,15 +16,33 @@ from ottla.metadata.model.image import Image
 from ottla.replica.partition import Partition
 from ottla.share.core.messages import ShareKey, ShareState, StateBatch, Summary
 from ottla.share.shard import ShareShard
-from ottla.share.state_topic import ShareStateTopic
 
-__all__ = ["ShareCoordinator"]
+__all__ = ["SHARE_STATE_TOPIC", "ShareCoordinator"]
 
 log = logging.getLogger("ottla.share")
 
 COLD_INTERVAL = "share.coordinator.cold.partition.snapshot.interval.ms"
 PRUNE_INTERVAL = "share.coordinator.state.topic.prune.interval.ms"
 UPDATES_PER_SNAPSHOT = "share.coordinator.snapshot.update.records.per.snapshot"
+SHARE_STATE_TOPIC = "__share_group_state"
+
+
+class ShareStateTopic(InternalTopic):
+    """No retention by age or size and no compaction: the coordinator deletes records that newer snapshots replace."""
+
+    name = SHARE_STATE_TOPIC
+    partitions_setting = "share.coordinator.state.topic.num.partitions"
+    factor_setting = "share.coordinator.state.topic.replication.factor"
+
+    def _configs(self, factor: int) -> list[tuple[str, str]]:
+        return [
+            ("cleanup.policy", "delete"),
+            ("compression.type", "producer"),
+            ("min.insync.replicas", str(self._limited("share.coordinator.state.topic.min.isr", most=factor))),
+            ("retention.bytes", "-1"),  # Kafka uses the brokers' default here, and may lose states by it
+            ("retention.ms", "-1"),
+            ("segment.bytes", str(self._settings.broker("share.coordinator.state.topic.segment.bytes"))),
+        ]
 
 
 class ShareCoordinator(Coordinator[ShareShard]):

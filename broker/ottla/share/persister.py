@@ -89,7 +89,7 @@ class CoordinatedPersister:
             raise KafkaError(Code.coordinator_not_available, message) from error
 
     async def _ask_other(self, broker_id: int, question: Question[Answered]) -> Answered:
-        with self._asking.unanswered_if_it_fails(broker_id):
+        with self._asking.errors_as_unreachable(broker_id):
             reply = await self._asking.ask(broker_id, question.method, question, Reply)
             code = Code(reply.code)
             if code is Code.none:

@@ -1,14 +1,13 @@
 """Transactions: a pure state machine, and the coordinator that keeps it in `__transaction_state`.
 
     api/k22 … k66      the requests of clients
-    coordinator        this broker's shards (what coordinators share is in `coordination`)
+    coordinator        this broker's shards of the state topic, and that topic (see `coordination`)
     shard              the transactions of one partition of the state topic, while this broker leads it
     timeouts           aborts transactions that exceed their transaction.timeout.ms
     marker_sender      sends markers to the leaders of a transaction's partitions until all have written them
     marker_writer      writes markers into partitions that this broker leads
     exchange           requests between brokers
     verifying          a partition's leader asks the coordinator before it appends a transaction's first batch
-    state_topic        creates the topic when the first client looks for its coordinator
     core/states        the table of states and events
     core/transaction   one transactional id, and its change by each event
     core/deciding      requests to decisions

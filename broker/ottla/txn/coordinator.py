@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
 from ottla.coordination.coordinator import Coordinator, Surroundings
+from ottla.coordination.internal_topic import InternalTopic
 from ottla.coordination.loading import Loading
 from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
@@ -14,14 +15,29 @@ from ottla.txn.core.transaction import Transaction
 from ottla.txn.exchange import Exchange
 from ottla.txn.marker_sender import MarkerSender
 from ottla.txn.shard import Ask, TransactionShard
-from ottla.txn.state_topic import StateTopic
 from ottla.txn.timeouts import abort_timed_out
 from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
-__all__ = ["FEATURE", "TransactionCoordinator"]
+__all__ = ["FEATURE", "STATE_TOPIC", "TransactionCoordinator"]
 
 FEATURE = "transaction.version"
 COMMIT_SECONDS_MAX = 5.0
+STATE_TOPIC = "__transaction_state"
+
+
+class StateTopic(InternalTopic):
+    name = STATE_TOPIC
+    partitions_setting = "transaction.state.log.num.partitions"
+    factor_setting = "transaction.state.log.replication.factor"
+
+    def _configs(self, factor: int) -> list[tuple[str, str]]:
+        return [
+            ("cleanup.policy", "compact"),
+            ("compression.type", "uncompressed"),
+            ("min.insync.replicas", str(self._limited("transaction.state.log.min.isr", most=factor))),
+            ("segment.bytes", str(self._settings.broker("transaction.state.log.segment.bytes"))),
+            ("unclean.leader.election.enable", "false"),
+        ]
 
 
 class TransactionCoordinator(Coordinator[TransactionShard]):

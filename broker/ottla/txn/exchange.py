@@ -42,14 +42,14 @@ class Exchange:
         self._add_here = add_here
 
     async def write_markers(self, broker_id: int, orders: list[MarkerOrder]) -> list[Code]:
-        with self._asking.unanswered_if_it_fails(broker_id):
+        with self._asking.errors_as_unreachable(broker_id):
             if broker_id == self._asking.node_id:
                 return await self._write_here(orders)
             count = sum(len(order.partitions) for order in orders)
             return await self._ask(broker_id, WRITE_MARKERS, Orders(orders), count)
 
     async def add_partitions(self, broker_id: int, membership: Membership) -> list[Code]:
-        with self._asking.unanswered_if_it_fails(broker_id):
+        with self._asking.errors_as_unreachable(broker_id):
             if broker_id == self._asking.node_id:
                 return await self._add_here(membership)
             return await self._ask(broker_id, ADD_PARTITIONS, membership, len(membership.partitions))

@@ -181,7 +181,7 @@ class TransactionShard(CoordinatorShard):
         self.loading = False
         for transaction in list(self.transactions.values()):
             if transaction.state in ENDING:
-                with self.failing_alone(transaction.id):
+                with self.isolating_errors(transaction.id):
                     self._runner.perform(transaction.id, [Send(transaction)])
 
     def unload(self) -> None:

@@ -56,9 +56,15 @@ class Asked:
         bindings = {binding for case in CASES for binding in case.bindings()}
         self._authorizer = AclAuthorizer(bindings, super_users={f"User:{ADMIN}"})
 
+    async def without_an_authorizer(self, case: Case) -> Any:
+        return await self._asked_by(Client("PLAINTEXT", "127.0.0.1"), case, "none")
+
     async def verdict(self, case: Case, state: str) -> Any:
         principal = Principal("User", case.user(state))
         client = Client("PLAINTEXT", "127.0.0.1", principal=principal, authorizer=self._authorizer, trail=self.trail)
+        return await self._asked_by(client, case, state)
+
+    async def _asked_by(self, client: Client, case: Case, state: str) -> Any:
         call = Call(self._shared.long_work, load_all()[case.key], case.version, 1, "test", client)
         request = read(case.request(state, self._ids))
         try:
@@ -90,7 +96,11 @@ async def asked_all(folder: Path) -> tuple[Verdicts, Trail]:
         for coordinator in (coordinators.groups, coordinators.transactions, coordinators.share_states):
             await coordinator.leader_of("anybody")
             await until(lambda one=coordinator: one.shards and not any(x.loading for x in one.shards), "loaded")  # type: ignore[misc]
-        return {case.name: {state: await asked.verdict(case, state) for state in STATES} for case in CASES}, asked.trail
+        answers = {case.name: {state: await asked.verdict(case, state) for state in STATES} for case in CASES}
+        for case in CASES:
+            if case.key in (29, 30, 31):
+                answers[case.name]["no authorizer"] = await asked.without_an_authorizer(case)
+        return answers, asked.trail
     finally:
         await node.stop()
 
@@ -125,6 +135,13 @@ def test_who_has_no_acl_is_refused_and_who_has_all_is_not(case: Case, answers: t
     assert not refusals(of_case["super"]), of_case
 
 
+def test_without_an_authorizer_there_are_no_acls(answers: tuple[Verdicts, Trail]) -> None:
+    disabled = {"error_code": 54}
+    assert answers[0]["describe-acls"]["no authorizer"] == disabled
+    assert answers[0]["create-acls"]["no authorizer"] == {"results": [disabled]}
+    assert answers[0]["delete-acls"]["no authorizer"] == {"filter_results": [disabled]}
+
+
 def test_every_api_is_declared_and_tried() -> None:
     assert set(load_all()) <= set(AUTHORIZATION)
     assert {case.key for case in CASES} | {17, 18, 36, 38, 39, 40, 41} >= set(load_all())
@@ -142,3 +159,15 @@ def test_refusals_are_written_down_and_questions_are_not(answers: tuple[Verdicts
     assert ("heartbeat-wrong", "heartbeat", "Group:g12", "READ") in refused
     assert not [event for event in events if event.principal.name.endswith(("admin", "list-groups-none"))]
     assert not [event for event in events if event.principal.name.startswith("metadata-all")]
+
+
+def test_changes_are_written_down(answers: tuple[Verdicts, Trail]) -> None:
+    changes = {(e.principal.name, e.action, e.resource) for e in answers[1].events if e.verdict == "allowed"}
+    assert ("admin", "create_topics", "Topic:new-super") in changes
+    assert (
+        "change-configs-right",
+        "incremental_alter_configs",
+        "Topic:orders (retention.ms), Cluster:kafka-cluster Broker: (log.retention.ms)",
+    ) in changes
+    assert ("alter-users-right", "alter_user_scram_credentials", "User:nobody") in changes
+    assert not [each for each in changes if each[0].endswith(("-none", "-wrong"))]

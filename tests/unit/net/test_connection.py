@@ -115,6 +115,17 @@ def test_answers_in_order_whatever_takes_longer() -> None:
 
 
 @pytest.mark.parametrize("handler", HANDLERS)
+def test_more_requests_at_once_than_answers_may_wait(handler: Any) -> None:
+    """Nothing comes behind them that would wake the connection."""
+
+    async def test(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(requests(250))
+        assert await answers(reader, 250) == list(range(250))
+
+    run(handler, test)
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
 def test_whoever_is_over_a_quota_pauses(handler: Any) -> None:
     """However the answer comes about: the next request is begun when the pause is over."""
     begun_s: list[float] = []

@@ -54,7 +54,8 @@ class Node:
         self.trail = Trail()
         speaks = "TLS" if accepts == TLS else "PLAINTEXT"
         security = RpcSecurity(speaks, accepts, self.credentials)
-        self.server = RpcServer("127.0.0.1", 0, security=security, trail=self.trail)
+        self.server = RpcServer("127.0.0.1", 0, security=security)
+        self.server.audit_to(self.trail)
         self.address = f"127.0.0.1:{self.server.port}"
 
     async def __aenter__(self) -> "Node":

@@ -1,5 +1,5 @@
 import pytest
-from ottla.share.core.keys import is_key_text
+from ottla.share.core.messages import is_key_text
 
 ID = "4vTJHjQzRxGFvlyDC6QmrA"
 

@@ -12,9 +12,9 @@ from ottla.coordination.writing import WriteRules
 from ottla.errors import Code, KafkaError
 from ottla.metadata.model.state import PartitionState
 from ottla.replica.partition import Partition
+from ottla.share.coordinator import SHARE_STATE_TOPIC
 from ottla.share.core.messages import Delivery, ShareKey, ShareState, StateBatch, Summary
 from ottla.share.shard import ShareShard
-from ottla.share.state_topic import SHARE_STATE_TOPIC
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.directories.files import FileCache
 from ottla.storage.log.log import Log

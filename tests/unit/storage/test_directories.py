@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from ottla.errors import Code, KafkaError, Refusal
-from ottla.storage.core.folder_names import marked, parse_folder
+from ottla.storage.core.names import marked, parse_folder
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.directories import checkpoint, meta
 from ottla.storage.directories.directories import LogDirectories

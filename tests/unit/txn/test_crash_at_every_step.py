@@ -20,6 +20,7 @@ from ottla.storage.core.settings import LogSettings
 from ottla.storage.directories.files import FileCache
 from ottla.storage.log.log import Log
 from ottla.system import System
+from ottla.txn.coordinator import STATE_TOPIC
 from ottla.txn.core import deciding
 from ottla.txn.core.deciding import ProducerSession
 from ottla.txn.core.states import ENDING, State
@@ -27,7 +28,6 @@ from ottla.txn.exchange import Exchange
 from ottla.txn.marker_sender import MarkerSender
 from ottla.txn.marker_writer import MarkerWriter
 from ottla.txn.shard import TransactionShard
-from ottla.txn.state_topic import STATE_TOPIC
 from support.logs import T0, make_batch
 
 ID, PRODUCER = "orders", 1000

@@ -61,7 +61,7 @@ def advance(
     regexes, regex_entries = refreshed_regexes(state, members.values(), image=image, matching=matching, now_ms=now_ms)
     entries += regex_entries
 
-    changed = state.epoch == 0 or bool(regex_entries) or _asks_for_others(before.subscription, subscription)
+    changed = state.epoch == 0 or bool(regex_entries) or _changes_topics(before.subscription, subscription)
     if not changed and seen.is_current(image) and state.epoch <= state.target_epoch:
         target = Target(state.target_epoch, state.target_of(member.id, subscription.instance_id))
     elif is_large(_subscribed(members.values(), regexes), image):
@@ -130,7 +130,7 @@ def _members_after(state: GroupState, member: Member) -> dict[str, Member]:
     return members
 
 
-def _asks_for_others(before: Subscription, after: Subscription) -> bool:
+def _changes_topics(before: Subscription, after: Subscription) -> bool:
     return before.topics != after.topics or (before.regex or "") != (after.regex or "")
 
 

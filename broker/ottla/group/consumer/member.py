@@ -120,7 +120,7 @@ def reconciled(
         case MemberState.STABLE if position.epoch == target_epoch:
             return position
         case MemberState.UNREVOKED_PARTITIONS:
-            if _holds(owned, position.revoking):
+            if _owns_any(owned, position.revoking):
                 return position
             epoch = position.epoch + 1
         case MemberState.UNKNOWN:
@@ -141,7 +141,7 @@ def _next(
 ) -> Position:
     kept = position.assigned & target
     revoking = position.assigned - target
-    if revoking and _holds(owned, revoking):
+    if revoking and _owns_any(owned, revoking):
         state = MemberState.UNREVOKED_PARTITIONS
         return position.moved(epoch=epoch, state=state, assigned=kept, revoking=revoking)
     wanted = target - kept
@@ -150,6 +150,6 @@ def _next(
     return position.moved(epoch=target_epoch, state=state, assigned=kept | free, revoking=frozenset())
 
 
-def _holds(owned: Partitions | None, given_up: Partitions) -> bool:
+def _owns_any(owned: Partitions | None, given_up: Partitions) -> bool:
     """Whether the member still owns some of them; it does if it reported nothing."""
     return owned is None or not owned.isdisjoint(given_up)

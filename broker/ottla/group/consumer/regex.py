@@ -9,7 +9,7 @@ same name.
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["BadRegex", "Matches", "Regex", "compiled", "match_for_a_while"]
+__all__ = ["BadRegex", "Matches", "Regex", "compiled", "match_until"]
 
 EXPRESSION_BYTES_MAX = 4096  # compiles within 12 ms at worst
 PROGRAM_BYTES_MAX = 256 * 1024
@@ -64,9 +64,7 @@ class Matches(NamedTuple):
     cpu_s: float
 
 
-def match_for_a_while(
-    regex: Regex, names: list[str], begin: int, *, cpu: Callable[[], float], cpu_s_max: float
-) -> Matches:
+def match_until(regex: Regex, names: list[str], begin: int, *, cpu: Callable[[], float], cpu_s_max: float) -> Matches:
     """Match names from `begin` on until all are done or the time is up, at least one. `cpu` returns CPU seconds."""
     started, found, at = cpu(), [], begin
     spent_s = 0.0

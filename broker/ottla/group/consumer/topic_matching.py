@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from ottla.errors import Code, KafkaError
 from ottla.group.consumer.member import Member
 from ottla.group.consumer.records import REGEX, Entry, ResolvedRegex
-from ottla.group.consumer.regex import BadRegex, Matches, compiled, match_for_a_while, shown
+from ottla.group.consumer.regex import BadRegex, Matches, compiled, match_until, shown
 from ottla.group.consumer.state import GroupState
 from ottla.metadata.model.image import Image
 
@@ -55,7 +55,7 @@ class Work(NamedTuple):
             regex = compiled(self.text)
         except BadRegex as error:
             return Done(self, str(error), Matches([], self.begin, self.begin, cpu() - started))
-        found = match_for_a_while(regex, self.names, self.begin, cpu=cpu, cpu_s_max=WORK_CPU_SECONDS_MAX)
+        found = match_until(regex, self.names, self.begin, cpu=cpu, cpu_s_max=WORK_CPU_SECONDS_MAX)
         return Done(self, None, found._replace(cpu_s=cpu() - started))
 
 
@@ -80,7 +80,7 @@ class Expression:
         self.topics: Mapping[str, Any] | None = None
         self.view: frozenset[str] = frozenset()  # those of `names` that are in `topics`
 
-    def begin_again(self) -> None:
+    def restart(self) -> None:
         self.position, self.found, self.names = 0, [], None
 
 
@@ -99,7 +99,7 @@ class TopicExpressions:
         if len(self._names) > 2 * len(topics) + FORGOTTEN_NAMES_MAX:
             self._names = list(topics)
             for one in self._expressions.values():
-                one.begin_again()
+                one.restart()
 
     def work(self, text: str) -> Work | None:
         """The next piece of work for this expression; None when it is complete or refused."""

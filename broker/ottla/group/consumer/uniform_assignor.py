@@ -64,7 +64,7 @@ def _fill_from_rack(
 ) -> None:
     """Members below their quota first take partitions with a replica in their rack."""
     wanted = {member.rack for member in members if member.rack is not None and quota_left[member.id]}
-    near = {rack: _near(rack, left, topics) for rack in wanted} if wanted else {}
+    near = {rack: _in_rack(rack, left, topics) for rack in wanted} if wanted else {}
     for member in members:
         for partition in near.get(member.rack or "", ()) if quota_left[member.id] else ():
             if partition in left:
@@ -75,7 +75,7 @@ def _fill_from_rack(
                     break
 
 
-def _near(rack: str, partitions: Iterable[Partition], topics: Topics) -> Iterator[Partition]:
+def _in_rack(rack: str, partitions: Iterable[Partition], topics: Topics) -> Iterator[Partition]:
     at_hand = [each for each in partitions if topics[each[0]].racks and rack in topics[each[0]].racks[each[1]]]
     return iter(at_hand)
 
@@ -100,11 +100,11 @@ def _heterogeneous(members: Sequence[Candidate], topics: Topics) -> dict[str, Pa
         key=lambda each: (-topics[each].partitions / len(subscribers[each]), len(subscribers[each]), each),
     )
     for topic in ordered:
-        _hand_out(topic, topics[topic].partitions, subscribers[topic], owners, load)
+        _assign_unowned(topic, topics[topic].partitions, subscribers[topic], owners, load)
     shared = [topic for topic in ordered if len(subscribers[topic]) > 1]
     for _ in range(BALANCING_ROUNDS_MAX):
         # All topics in every round: a move in one topic can enable one in another.
-        if not sum(_level(topic, topics[topic].partitions, subscribers[topic], owners, load) for topic in shared):
+        if not sum(_balance(topic, topics[topic].partitions, subscribers[topic], owners, load) for topic in shared):
             break
     assigned: dict[str, set[Partition]] = {member.id: set() for member in members}
     for partition, at in owners.items():
@@ -112,7 +112,7 @@ def _heterogeneous(members: Sequence[Candidate], topics: Topics) -> dict[str, Pa
     return {member_id: frozenset(partitions) for member_id, partitions in assigned.items()}
 
 
-def _hand_out(
+def _assign_unowned(
     topic: bytes, partitions: int, subscribers: Sequence[int], owners: dict[Partition, int], load: list[int]
 ) -> None:
     """Assign each partition without an owner to its least loaded subscriber."""
@@ -126,7 +126,7 @@ def _hand_out(
             heapq.heapreplace(least, (load[at], at))
 
 
-def _level(
+def _balance(
     topic: bytes, partitions: int, subscribers: Sequence[int], owners: dict[Partition, int], load: list[int]
 ) -> int:
     """Move partitions of this topic from the most to the least loaded subscribers. Returns how many moved."""
@@ -143,9 +143,9 @@ def _level(
     while most:
         giver, taker = most[0][1], least[0][1]
         if -most[0][0] != load[giver] or not held[giver]:  # a stale entry
-            _renew(most, giver, -load[giver], keep=bool(held[giver]))
+            _update_heap(most, giver, -load[giver], keep=bool(held[giver]))
         elif least[0][0] != load[taker]:
-            _renew(least, taker, load[taker], keep=True)
+            _update_heap(least, taker, load[taker], keep=True)
         elif load[giver] - load[taker] <= 1:
             break
         else:
@@ -157,7 +157,7 @@ def _level(
     return moves
 
 
-def _renew(heap: list[tuple[int, int]], at: int, value: int, *, keep: bool) -> None:
+def _update_heap(heap: list[tuple[int, int]], at: int, value: int, *, keep: bool) -> None:
     if keep:
         heapq.heapreplace(heap, (value, at))
     else:

@@ -102,7 +102,7 @@ class HeartbeatGroup(ABC, Generic[State]):
     def on_applied(self, entry: Entry, now: float) -> None:
         """An entry was applied to the state: start or cancel timers."""
         if entry.kind == self.kinds.member:
-            self._member_came_or_went(entry, now)
+            self._member_changed(entry, now)
 
     def session_timeout_ms(self, member: Member | None) -> int:
         return self.terms.session_timeout_ms
@@ -239,7 +239,7 @@ class HeartbeatGroup(ABC, Generic[State]):
         self._turn.end(now)
         if found is None or found.standing.target_epoch != self.log.target_epoch:
             return []  # the group has become small meanwhile: a heartbeat computes its target
-        if not found.is_news:
+        if not found.has_changes:
             self.has_examined(found.standing.seen)
             return []
         written = entries_to_write(found, self.log, self.kinds, self.encoded)
@@ -262,7 +262,7 @@ class HeartbeatGroup(ABC, Generic[State]):
         for timer in Timer:
             self.cancel_timer(timer, member_id)
 
-    def _member_came_or_went(self, entry: Entry, now: float) -> None:
+    def _member_changed(self, entry: Entry, now: float) -> None:
         """For an entry of a member's subscription: start its session, or cancel its timers if it was removed."""
         if entry.value is None:
             self.forget_timers(entry.key[1])

@@ -75,7 +75,7 @@ class TargetResult(NamedTuple):
     targets: Sequence[tuple[Entry, Record]]
 
     @property
-    def is_news(self) -> bool:
+    def has_changes(self) -> bool:
         return self.rises or self.standing.epoch > self.standing.target_epoch
 
     @property
@@ -146,7 +146,7 @@ def computed(
     fingerprint = metadata_hash(standing.image, names)
     rises = standing.epoch <= standing.target_epoch and (has_news or fingerprint != standing.metadata_hash)
     found = TargetResult(standing, fingerprint, rises, ())
-    if not found.is_news:
+    if not found.has_changes:
         return found
     targets = []
     for each, target in assign().items():

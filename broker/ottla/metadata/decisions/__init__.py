@@ -5,7 +5,7 @@ brokers, sessions       registration, fencing, heartbeats; health: the fleet in 
 topics, topic_rules     creating, deleting and growing topics; settings that the controller obeys
 assignments, placement  replicas of new partitions
 elections               how one partition changes: leader, in-sync set, ELR (KIP-966)
-partitions              leaders and in-sync sets of all partitions; lost_replicas: failed log dirs
+partitions              leaders and in-sync sets of all partitions
 leadership, balance     requested elections; preferred leaders
 reassignments, draining moving partitions; emptying a broker
 safety                  whether a broker may be restarted now

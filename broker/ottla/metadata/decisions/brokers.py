@@ -1,4 +1,4 @@
-"""Decisions about brokers: registration, fencing, producer id blocks. Pure."""
+"""Decisions about brokers: registration, fencing, failed log dirs, producer id blocks. Pure."""
 
 import uuid
 
@@ -11,10 +11,13 @@ from ottla.metadata.decisions.commands import (
     FenceBroker,
     ProducerIdBlock,
     RegisterBroker,
+    ReplicasLost,
     UnfenceBroker,
     UnregisterBroker,
 )
+from ottla.metadata.decisions.elections import change_record, changed
 from ottla.metadata.decisions.partitions import broker_left, broker_returned
+from ottla.metadata.decisions.topic_rules import rules_of
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import (
     Record,
@@ -26,7 +29,7 @@ from ottla.metadata.model.records import (
 )
 from ottla.metadata.model.state import DIRECTORY_UNASSIGNED, Broker, PartitionState
 
-__all__ = ["allocate_producer_ids", "check_broker_epoch", "fence", "register", "unfence", "unregister"]
+__all__ = ["allocate_producer_ids", "check_broker_epoch", "fence", "lose_replicas", "register", "unfence", "unregister"]
 
 PRODUCER_IDS_PER_BLOCK = 1_000
 PRODUCER_ID_MAX = 2**63 - 1
@@ -180,3 +183,21 @@ def allocate_producer_ids(image: Image, command: AllocateProducerIds, context: C
         raise KafkaError(Code.unknown_server_error, "All producer ids that fit in 64 bits have been handed out.")
     following = first + PRODUCER_IDS_PER_BLOCK
     return Decision(ProducerIdBlock(first, PRODUCER_IDS_PER_BLOCK), [producer_ids_record(following)])
+
+
+def lose_replicas(image: Image, command: ReplicasLost, context: Context) -> Decision[None]:
+    """Replicas in a failed log dir: remove them from isr and elr; they cannot lead until the broker registers again."""
+    broker_id = check_broker_epoch(image, command.broker_id, command.broker_epoch).id
+    records: list[Record] = []
+    for topic_id, index in dict.fromkeys(command.partitions):
+        topic = image.topics_by_id.get(topic_id)
+        state = None if topic is None else image.partition(topic.name, index)
+        if topic is None or state is None or broker_id not in state.replicas:
+            continue  # deleted or moved meanwhile
+        in_sync = tuple(each for each in state.isr if each != broker_id)
+        rules = rules_of(image, topic.name, context)
+        new = changed(state, rules, isr=in_sync, unclean_shutdown={broker_id}, lost={broker_id})
+        record = change_record(topic.id, state, new)
+        if record is not None:
+            records.append(record)
+    return Decision(None, records)

@@ -102,7 +102,7 @@ class BrokerWatch:
         self._versions[beat.broker] = beat.version
         caught_up = beat.version >= broker.epoch
         if beat.wants_shutdown:
-            return await self._let_go(broker)
+            return await self._controlled_shutdown(broker)
         self._leaving.pop(broker.id, None)
         if not broker.is_active and beat.ready and caught_up and not stuck:
             await self._controller.submit(UnfenceBroker(broker.id, broker.epoch))
@@ -130,7 +130,7 @@ class BrokerWatch:
         self._sessions.heard(broker, self._system.clock.monotonic(), stuck_s=stuck_s)
         self._wake.set()
 
-    async def _let_go(self, broker: Broker) -> HeartbeatReply:
+    async def _controlled_shutdown(self, broker: Broker) -> HeartbeatReply:
         """Controlled shutdown: leaders move first; the broker may stop when all others have seen that."""
         if not broker.in_controlled_shutdown and not broker.fenced:
             await self._controller.submit(FenceBroker(broker.id, broker.epoch, in_controlled_shutdown=True))

@@ -43,7 +43,7 @@ class Admission:
         self._followed = leader
         self._rounds_alone = 0
 
-    def hears_nobody(self) -> None:
+    def leader_timed_out(self) -> None:
         """An election timeout has passed without a leader."""
         self._rounds_alone += 1
 
@@ -54,7 +54,7 @@ class Admission:
             return None  # it carries only the sender
         if not isinstance(message, m.LeaderHint) and message.term > min(term + TERM_JUMP_MAX, TERM_MAX):
             return f"its {kind} is of term {message.term}, and this node is in term {term}: no quorum elects so often"
-        if not self._is_believed(message, term=term, vote=vote, peers=peers):
+        if not self._is_trusted(message, term=term, vote=vote, peers=peers):
             return f"only voters send {kind}, and this node does not know the sender as a voter"
         if isinstance(message, m.Append) and message.term >= term:
             return self._contradiction(message)
@@ -78,7 +78,7 @@ class Admission:
         """Voters are asked by id, for votes and for the log, so a hint may come from a newer directory of that id."""
         return find(self._log.voters, source.id) is not None or source.id in self._asked
 
-    def _is_believed(self, message: Message, *, term: int, vote: Member | None, peers: Collection[int]) -> bool:
+    def _is_trusted(self, message: Message, *, term: int, vote: Member | None, peers: Collection[int]) -> bool:
         source = message.source
         match message:
             case m.VoteRequest():
@@ -96,16 +96,16 @@ class Admission:
         """A leader of this or a later term has all committed entries, and sends entries with consecutive indexes."""
         log, index, term = self._log, message.previous_index, message.previous_term
         if index < 0 or (index <= log.commit and log.term_at(index) not in (None, term) and index > 0):
-            return self._committed_differently(index, term)
+            return self._commit_conflict(index, term)
         for entry in message.entries:
             if entry.index != index + 1 or not term <= entry.term <= message.term:
                 return f"its Append has entry {entry.index} of term {entry.term} after entry {index} of term {term}"
             index, term = entry.index, entry.term
             if index <= log.commit and log.term_at(index) not in (None, term):
-                return self._committed_differently(index, term)
+                return self._commit_conflict(index, term)
         return None
 
-    def _committed_differently(self, index: int, term: int) -> str:
+    def _commit_conflict(self, index: int, term: int) -> str:
         return (
             f"its Append has entry {index} of term {term}, and here that entry is committed with term "
             f"{self._log.term_at(index)}: one of the two logs is not of this quorum, see DescribeQuorum for which. "

@@ -98,7 +98,7 @@ class Elections:
             if not self.leadership.tick(now):
                 self._become_follower(self.term, None)
         elif now >= self._election_deadline:
-            self._admission.hears_nobody()
+            self._admission.leader_timed_out()
             if self.may_stand:
                 self._campaign(pre=True)
             else:
@@ -136,8 +136,8 @@ class Elections:
 
     def _accept_request_term(self, message: m.VoteRequest) -> bool:
         if message.term > self.term:
-            if not message.handover and self._hears_a_leader():
-                self._show_the_leader(message)
+            if not message.handover and self._hears_leader():
+                self._point_to_leader(message)
                 return False
             if not message.pre:
                 self._become_follower(message.term, None)
@@ -154,13 +154,13 @@ class Elections:
             return False
         return message.term == self.term
 
-    def _hears_a_leader(self) -> bool:
+    def _hears_leader(self) -> bool:
         """Then an election would only disrupt. A leader hears a majority, otherwise it would have stepped down."""
         if self.leader is None:
             return False
         return self.leader == self.member.id or self.now < self._leader_heard_at + self.config.silence_s
 
-    def _show_the_leader(self, message: m.VoteRequest) -> None:
+    def _point_to_leader(self, message: m.VoteRequest) -> None:
         """The sender may have been removed from the voters while it was down: only the leader can tell it."""
         if not message.pre:
             return
@@ -243,7 +243,7 @@ class Elections:
     def _on_append_reply(self, message: m.AppendReply) -> None:
         assert self.leadership is not None
         if not self.leadership.on_append_reply(message, self.now):
-            self._leave_the_voters()
+            self._step_down_as_removed()
 
     def _on_join(self, message: m.Join) -> None:
         assert self.leadership is not None
@@ -251,9 +251,9 @@ class Elections:
 
     def _commit(self) -> None:
         if self.leadership is not None and not self.leadership.commit(self.now):
-            self._leave_the_voters()
+            self._step_down_as_removed()
 
-    def _leave_the_voters(self) -> None:
+    def _step_down_as_removed(self) -> None:
         """Step down as a removed leader. An observer has to ask for the log; it waits until there is a leader to
         ask."""
         self._become_follower(self.term, None)

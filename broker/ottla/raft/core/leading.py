@@ -109,7 +109,7 @@ class Leadership:
         """False when the leader has not heard a majority and has to step down."""
         if now >= self._quorum_deadline:
             self._quorum_deadline = now + self._config.silence_s
-            if not self._hears_a_majority(now):
+            if not self._hears_majority(now):
                 return False
             self._forget_silent_observers(now)
         if now >= self._heartbeat_deadline:
@@ -118,7 +118,7 @@ class Leadership:
                 self._heartbeat(peer, now)
         return True
 
-    def _hears_a_majority(self, now: float) -> bool:
+    def _hears_majority(self, now: float) -> bool:
         since, voters = now - self._config.silence_s, self._log.voters
         heard = sum(1 for peer in self.peers.values() if peer.heard_at >= since and is_voter(voters, peer.member))
         return heard + self._is_voter >= majority(voters)
@@ -138,13 +138,13 @@ class Leadership:
             if now - peer.snapshot_sent_at >= self._config.snapshot_retry_s:
                 peer.restart()
             else:
-                self._send_sign_of_life(peer)
+                self._send_empty_append(peer)
                 return
         peer.probe_again()
         if not self._send_entries(peer, now):
             self._send_append(peer, now, last_index=peer.next - 1)
 
-    def _send_sign_of_life(self, peer: Progress) -> None:
+    def _send_empty_append(self, peer: Progress) -> None:
         """An Append that matches any log: it only names the leader."""
         self._send(Append(self._member, peer.member.id, self._term, 0, 0, (), 0))
 
@@ -163,7 +163,7 @@ class Leadership:
                 break
         return sent
 
-    def _send_news(self, peer: Progress, now: float) -> None:
+    def _send_updates(self, peer: Progress, now: float) -> None:
         """Send new entries, or else the new commit index."""
         if self._send_entries(peer, now) or not peer.may_send:
             return
@@ -190,7 +190,7 @@ class Leadership:
     def _send_snapshot_if_alive(self, peer: Progress, now: float) -> None:
         """Snapshots are large: a silent member gets an empty message first."""
         if self._is_silent(peer, now):
-            self._send_sign_of_life(peer)
+            self._send_empty_append(peer)
             peer.sent(peer.next - 1)
             return
         snapshot = self._log.snapshot
@@ -225,7 +225,7 @@ class Leadership:
         if peer.match >= self._log.commit:
             peer.caught_up(now)
         stays = not is_news or not is_voter(self._log.voters, peer.member) or self.commit(now)
-        self._send_news(peer, now)
+        self._send_updates(peer, now)
         return stays
 
     def _peer_of(self, source: Member) -> Progress | None:
@@ -234,7 +234,7 @@ class Leadership:
         if peer is None or peer.member == source:
             return peer
         if peer.member.directory == ANY_DIRECTORY:
-            peer.is_now_known_as(source)
+            peer.set_directory(source)
         else:
             peer = self.peers[source.id] = self._new_progress(source)
         return peer
@@ -266,12 +266,12 @@ class Leadership:
             return True
         self._log.commit_to(index)
         for peer in self.peers.values():
-            self._send_news(peer, now)
+            self._send_updates(peer, now)
         if self._log.voters_index <= self._log.commit:
             if not self._is_voter:
                 self._hand_over_to_successor()
                 return False
-            self._name_directories(now)
+            self._record_directories(now)
         return True
 
     def _matches(self) -> dict[int, int]:
@@ -286,7 +286,7 @@ class Leadership:
         if (successor := self.successor()) is not None:
             self._send(TimeoutNow(self._member, successor.member.id, self._term))
 
-    def _name_directories(self, now: float) -> None:
+    def _record_directories(self, now: float) -> None:
         """Seed voters have a node id only; once their directories are known, write them to the log."""
         if self._log.commit < self.term_start_index:
             return

@@ -81,7 +81,7 @@ class Progress:
         """The member had all committed entries at this time."""
         self.caught_up_at = now
 
-    def is_now_known_as(self, member: Member) -> None:
+    def set_directory(self, member: Member) -> None:
         """The directory of a seed voter became known."""
         self.member = member
 
@@ -113,11 +113,11 @@ class Progress:
         if self.state is ProgressState.SNAPSHOT or self.next - 1 != index:
             return False
         if index <= self.match:
-            return self._lacks_what_it_acknowledged(resume_after)
+            return self._has_lost_acknowledged(resume_after)
         self._probe(max(min(index, resume_after + 1), self.match + 1))
         return True
 
-    def _lacks_what_it_acknowledged(self, resume_after: int) -> bool:
+    def _has_lost_acknowledged(self, resume_after: int) -> bool:
         """Decided at most once per heartbeat: otherwise the two would exchange messages without pause."""
         if self._doubts < DOUBTS_MAX:
             self._doubts += 1

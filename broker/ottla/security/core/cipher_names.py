@@ -17,10 +17,15 @@ BULKS = {
     "AES_256_CBC_SHA": "AES256-SHA",
     "AES_128_CBC_SHA": "AES128-SHA",
 }
+NONEXISTENT = {
+    ("ECDHE_ECDSA", "AES_256_CBC_SHA256"), ("ECDHE_RSA", "AES_256_CBC_SHA256"), ("DHE_RSA", "AES_256_CBC_SHA384"),
+    ("RSA", "AES_256_CBC_SHA384"), ("RSA", "CHACHA20_POLY1305_SHA256"),
+}  # fmt: skip
 TLS_1_2 = {
     f"TLS_{exchange}_WITH_{bulk}": "-".join(filter(None, (EXCHANGES[exchange], BULKS[bulk])))
     for exchange in EXCHANGES
     for bulk in BULKS
+    if (exchange, bulk) not in NONEXISTENT
 }
 
 

@@ -1,5 +1,7 @@
 """The kept state of a share-partition, and the types of the requests for it. Pure."""
 
+import base64
+import binascii
 import uuid
 from collections.abc import Sequence
 from enum import IntEnum
@@ -9,8 +11,10 @@ import msgspec
 
 from ottla.ids import uuid_text
 
-__all__ = ["UNINITIALIZED", "Delivery", "Persister", "ShareKey", "ShareState", "StateBatch", "Summary"]
+__all__ = ["UNINITIALIZED", "Delivery", "Persister", "ShareKey", "ShareState", "StateBatch", "Summary", "is_key_text"]
 
+ID_BYTES = 16
+INT_MAX = 2**31 - 1
 UNINITIALIZED = -1
 """The start offset of a new state: the leader then uses share.auto.offset.reset."""
 
@@ -32,6 +36,23 @@ class ShareKey(msgspec.Struct, frozen=True, array_like=True):
     def __str__(self) -> str:
         """Kafka's format; its hash also selects the partition of the state topic."""
         return f"{self.group_id}:{uuid_text(self.topic_id)}:{self.partition}"
+
+
+def is_key_text(text: str) -> bool:
+    """Whether it is a key in FindCoordinator: group:topic id:partition. As in Kafka, the group has no colon."""
+    parts = text.split(":")
+    return len(parts) == 3 and bool(parts[0].strip()) and _is_id(parts[1]) and _is_int(parts[2])
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return len(base64.b64decode(text + "==", altchars=b"-_", validate=True)) == ID_BYTES
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _is_int(text: str) -> bool:
+    return text.isascii() and text.isdigit() and int(text) <= INT_MAX
 
 
 class StateBatch(msgspec.Struct, frozen=True, array_like=True):

@@ -78,7 +78,7 @@ class SharePartition:
                 continue
             if count >= records_max:
                 break
-            self._reach(position, batch)
+            self._extend_window(position, batch)
             self._archive(position, batch.first - 1)
             if batch.first >= self._window.end:
                 break  # too many records are in flight; `found` is read as far as it is needed
@@ -91,7 +91,7 @@ class SharePartition:
         self._window.settle()
         return acquired
 
-    def _reach(self, position: int, batch: Found) -> None:
+    def _extend_window(self, position: int, batch: Found) -> None:
         """Extend the window over this batch, up to the limit of in-flight records."""
         window = self._window
         window.advance()

@@ -14,7 +14,7 @@ from ottla.storage.core import names
 from ottla.storage.core.batch_filter import LastWritten
 from ottla.storage.core.cleaned_transactions import CleanedTransactions
 from ottla.storage.core.cleaning_plan import Due, LogFacts, SegmentFacts, dirtiest, due
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.core.names import TopicPartition
 from ottla.storage.core.offset_map import KEYS_MAX
 from ottla.storage.core.settings import UNLIMITED
 from ottla.storage.directories.directories import LogDirectories
@@ -85,17 +85,17 @@ class Cleaner:
             if self._deaths[key] < WORKERS_PER_LOG_MAX:
                 logger.warning("%s is compacted later: %s", log.topic_partition, died)
                 return False
-            self._leave_alone(key, log, died)
+            self._exclude(key, log, died)
         except Exception as error:
-            if self._directories.logs.get(key) is not log or _is_of_a_gone_segment(error, log):
+            if self._directories.logs.get(key) is not log or _is_of_removed_segment(error, log):
                 return True  # deleted, offline or shortened meanwhile: the rest is cleaned another time
             if isinstance(error, OSError):
                 self._directories.fail(self._directories.directory_of(log), error)
                 return True
-            self._leave_alone(key, log, error)
+            self._exclude(key, log, error)
         return True
 
-    def _leave_alone(self, key: TopicPartition, log: Log, error: Exception) -> None:
+    def _exclude(self, key: TopicPartition, log: Log, error: Exception) -> None:
         self.uncleanable.add(key)
         logger.error("%s is not compacted until the next start: %s", log.topic_partition, error)
 
@@ -196,7 +196,7 @@ def _cleaning(log: Log, plan: Due, now_ms: int, keys_max: int) -> Cleaning:
     )
 
 
-def _is_of_a_gone_segment(error: Exception, log: Log) -> bool:
+def _is_of_removed_segment(error: Exception, log: Log) -> bool:
     return isinstance(error, FileNotFoundError) and error.filename not in {one.handle.path for one in log.segments}
 
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from ottla.errors import Code, KafkaError, Refusal
 from ottla.ids import uuid_text
-from ottla.storage.core.folder_names import DELETE, STRAY, TopicPartition, folder_name, marked
+from ottla.storage.core.names import DELETE, STRAY, TopicPartition, folder_name, marked
 from ottla.storage.core.removals import Removals
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.directories import meta
@@ -230,7 +230,7 @@ class LogDirectories:
         """Take a directory offline. Returns its partitions. A full disk is a failure too, as in Kafka."""
         if one.error is not None:
             return []
-        lost = one.went_offline(error)
+        lost = one.take_offline(error)
         for key in lost:
             self.logs.pop(key, None)
             self.topic_ids.pop(key, None)

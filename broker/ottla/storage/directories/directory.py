@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ottla.errors import Refusal
 from ottla.ports import Disk, Lock
-from ottla.storage.core.folder_names import DELETE, STRAY, TopicPartition, parse_folder
+from ottla.storage.core.names import DELETE, STRAY, TopicPartition, parse_folder
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.directories import checkpoint, meta
 from ottla.storage.directories.files import FileCache
@@ -89,7 +89,7 @@ class LogDirectory:
         self.logs.pop(key)
         self._stale.add(key)
 
-    def went_offline(self, error: OSError) -> list[TopicPartition]:
+    def take_offline(self, error: OSError) -> list[TopicPartition]:
         """Close the files of its logs. Returns its partitions."""
         self.error = error
         lost = list(self.logs)
@@ -247,7 +247,7 @@ def _claim(system: System, path: str, *, cluster_id: str | None, node_id: int) -
         if found is not None:
             meta.refuse_foreign(found, folder=path, cluster_id=cluster_id, node_id=node_id)
         else:
-            _refuse_data_of_nobody(system, path)
+            _refuse_unidentified_data(system, path)
         return LogDirectory(path, system, meta=found, lock=meta.lock(disk, path))
     except OSError as error:
         return LogDirectory(path, system, error=error)
@@ -259,7 +259,7 @@ def _why(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _refuse_data_of_nobody(system: System, path: str) -> None:
+def _refuse_unidentified_data(system: System, path: str) -> None:
     """Refuse a directory with data and without meta.properties: formatting it could assign it to another cluster."""
     names = system.disk.names(path)
     disk = system.disk

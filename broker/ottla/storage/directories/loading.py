@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ottla.storage.core.folder_names import TopicPartition
+from ottla.storage.core.names import TopicPartition
 from ottla.storage.core.settings import LogSettings
 from ottla.storage.directories.directory import SLICES, Contents, LogDirectory
 from ottla.storage.directories.files import FileCache

@@ -103,7 +103,7 @@ class Durability:
     def newest_snapshot_is(self, offset: int) -> None:
         self.snapshot_offset = offset
 
-    def keep_promise(self, sealed: Segment, epochs: LeaderEpochs) -> None:
+    def sync_promised(self, sealed: Segment, epochs: LeaderEpochs) -> None:
         """Sync a segment that a checkpoint has as durable once it is sealed, with its indexes: it was flushed up to its
         end, or was truncated and has grown again since that checkpoint."""
         try:
@@ -115,7 +115,7 @@ class Durability:
 
     # flushing, in a thread
 
-    def owes_flush(self, end: int) -> bool:
+    def needs_flush(self, end: int) -> bool:
         return self.flushed_offset < end or self._folder_changed or bool(self._unsynced) or self._waiting is not None
 
     def flush(self, segments: Segments, epochs: LeaderEpochs, *, end: int, cuts: int) -> int:

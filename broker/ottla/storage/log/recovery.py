@@ -55,7 +55,7 @@ class Recovery:
         found = self._finish_swaps(self._names())
         bases = self._segment_bases(found)
         self._load_epochs()
-        verified_from = None if clean else _first_doubted(bases, recovery_point)
+        verified_from = None if clean else _first_unverified(bases, recovery_point)
         if verified_from is not None:
             self.epochs.truncate_end(verified_from)  # later epochs are read from the batches
         self.segments = self._open_segments(bases, verified_from=verified_from, cleaned_to=cleaned_to)
@@ -248,7 +248,7 @@ class Recovery:
             now_ms=self._system.clock.wall_ms(),
             expiry_ms=self._settings.producer_expiry_ms,
         )
-        self._trust_snapshot(snapshot)
+        self._remove_newer_snapshots(snapshot)
 
     def _rebuild_producers(self, verified_from: int) -> None:
         """The same from an earlier snapshot, for the aborted transactions and snapshots of verified segments."""
@@ -260,7 +260,7 @@ class Recovery:
             now_ms=self._system.clock.wall_ms(),
             expiry_ms=self._settings.producer_expiry_ms,
         )
-        self._trust_snapshot(snapshot)
+        self._remove_newer_snapshots(snapshot)
         for segment, ended in replay(self.producers, self.segments, end=self.end_offset):
             if segment.base_offset < verified_from:
                 continue
@@ -273,7 +273,7 @@ class Recovery:
             if segment.base_offset >= verified_from:
                 segment.write_aborted()
 
-    def _trust_snapshot(self, offset: int) -> None:
+    def _remove_newer_snapshots(self, offset: int) -> None:
         """Remove snapshots after the one that was used."""
         self.durability.newest_snapshot_is(max(offset, self.start_offset))
         snapshots.remove_newer(self._disk, self.folder, offset)
@@ -283,7 +283,7 @@ def _leftover(name: str) -> int | None:
     return names.offset_of(name) if name.endswith((names.CLEANED, names.DELETED, names.SWAP)) else None
 
 
-def _first_doubted(bases: Sequence[int], recovery_point: int) -> int:
+def _first_unverified(bases: Sequence[int], recovery_point: int) -> int:
     """The base offset of the first segment that must be verified."""
     following = [*bases[1:], None]
     doubted = (base for base, after in zip(bases, following, strict=False) if after is None or after > recovery_point)

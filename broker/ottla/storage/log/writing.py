@@ -210,7 +210,7 @@ class WritableLog(ReadableLog):
             return active
         active.write_indexes()
         if base <= self._durability.promised_offset:
-            self._durability.keep_promise(active, self.epochs)
+            self._durability.sync_promised(active, self.epochs)
         segment = self._new_segment(base)
         segment.create()
         if (emptied := self._segments.roll(segment)) is not None:
@@ -261,7 +261,7 @@ class WritableLog(ReadableLog):
             if active.indexes_unsynced:
                 active.sync_indexes()
             self._durability.write_snapshot(self.producers)
-            if self._durability.owes_flush(self.end_offset):
+            if self._durability.needs_flush(self.end_offset):
                 self.flush()
             self.epochs.save(self.disk)
         for segment in self._segments.all:

@@ -1,0 +1,178 @@
+"""`ottla acls`: who may do what. It talks to any Kafka, by its own APIs."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from ottla.cli.acl_verdict import verdict
+from ottla.cli.acl_words import KINDS, operations_of, pattern_of, principal_of, sentence, shown_pattern
+from ottla.cli.admin_client import AdminClient
+from ottla.cli.terminal import make_console
+from ottla.errors import Refusal
+from ottla.metadata.decisions.commands import AclFilter
+from ottla.metadata.model.acls import AclBinding, PatternType, Permission
+from ottla.security.core.access import Operation
+
+__all__ = ["HELP", "commands"]
+
+HELP = """\
+Access control lists: who may do what to which topics, groups and transactional ids; and why somebody may not.
+
+\b
+examples:
+  ottla acls add alice read,describe 'topic:orders*'
+  ottla acls add alice read group:readers
+  ottla acls list --principal alice
+  ottla acls test alice read topic:orders-7 --host 10.0.0.7
+  ottla acls remove alice read 'topic:orders*'
+"""
+DENIED_STATUS = 3
+ANY = 1
+HERE = "127.0.0.1:9092"
+commands = typer.Typer(no_args_is_help=True)
+Bootstrap = Annotated[str, typer.Option(help="host:port of a broker's listener for clients; several with commas.")]
+Config = Annotated[
+    str | None, typer.Option("--command-config", metavar="FILE", help="How to log in there, in librdkafka's names.")
+]
+Output = Annotated[str, typer.Option("--output", "-o", metavar="FORMAT", help="table or json.")]
+Who = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="User:alice, or alice; * for everybody.")]
+What = Annotated[str, typer.Argument(metavar="OPERATION,…", help="Such as read,describe, or all.")]
+Which = Annotated[
+    str, typer.Argument(metavar="RESOURCE", help="topic:orders, 'topic:ord*', 'topic:*', group:…, cluster.")
+]
+Host = Annotated[str, typer.Option(help="Only from this address.")]
+
+
+@commands.command("list", help="ACLs; those about a resource with all that hold for it.")
+def list_acls(
+    resource: Annotated[str | None, typer.Argument(metavar="RESOURCE", help="Such as topic:orders.")] = None,
+    principal: Annotated[str | None, typer.Option(help="Of this one only.")] = None,
+    bootstrap: Bootstrap = HERE,
+    config: Config = None,
+    output: Output = "table",
+) -> None:
+    _check_output(output)
+    who = None if principal is None else principal_of(principal)
+    if resource is None:
+        # One by one: librdkafka cannot read answers about kinds that it does not know.
+        filters = [AclFilter(kind, PatternType.ANY, None, who, None, ANY, ANY) for kind in KINDS.values()]
+    else:
+        asked = pattern_of(resource)
+        how = PatternType.MATCH if asked.type is PatternType.LITERAL else PatternType.PREFIXED
+        filters = [AclFilter(asked.resource, how, asked.name, who, None, ANY, ANY)]
+    client = AdminClient(bootstrap, config)
+    _show([binding for each in filters for binding in client.acls(each)], output)
+
+
+@commands.command("add", help="Allow somebody to do something, or deny it, which comes before all that allows it.")
+def add(
+    principal: Who,
+    operations: What,
+    resource: Which,
+    deny: Annotated[bool, typer.Option("--deny", help="Forbid it.")] = False,
+    host: Host = "*",
+    bootstrap: Bootstrap = HERE,
+    config: Config = None,
+) -> None:
+    bindings = _bindings(principal, operations, resource, deny=deny, host=host)
+    AdminClient(bootstrap, config).create_acls(bindings)
+    for binding in bindings:
+        print(sentence(binding))
+
+
+@commands.command("remove", help="Remove ACLs, exactly as they were added.")
+def remove(
+    principal: Who,
+    operations: What,
+    resource: Which,
+    deny: Annotated[bool, typer.Option("--deny", help="The ones that forbid.")] = False,
+    host: Host = "*",
+    bootstrap: Bootstrap = HERE,
+    config: Config = None,
+) -> None:
+    wanted = _bindings(principal, operations, resource, deny=deny, host=host)
+    removed = AdminClient(bootstrap, config).delete_acls([_exactly(binding) for binding in wanted])
+    for binding in removed:
+        print(f"removed: {sentence(binding)}")
+    if missing := [binding for binding in wanted if binding not in removed]:
+        raise Refusal(f"there is no ACL that says: {sentence(missing[0])}")
+
+
+@commands.command("test", help=f"May somebody do something, and why? Ends with status {DENIED_STATUS} if not.")
+def test(
+    principal: Who,
+    operation: Annotated[str, typer.Argument(metavar="OPERATION")],
+    resource: Annotated[str, typer.Argument(metavar="RESOURCE", help="One of them: topic:orders-7, cluster.")],
+    host: Annotated[str, typer.Option(help="Where the client is.")] = "127.0.0.1",
+    bootstrap: Bootstrap = HERE,
+    config: Config = None,
+    output: Output = "table",
+) -> None:
+    _check_output(output)
+    asked = pattern_of(resource)
+    if asked.type is not PatternType.LITERAL or asked.name == "*":
+        raise Refusal(f"{resource}: one resource is expected, without a *")
+    (what, *others) = operations_of(operation)
+    if others or what is Operation.ALL:
+        raise Refusal(f"{operation}: one operation is expected")
+    client = AdminClient(bootstrap, config)
+    about = client.acls(AclFilter(asked.resource, PatternType.MATCH, asked.name, None, None, ANY, ANY))
+    found = verdict(principal_of(principal), what, asked, host=host, bindings=about, rules=client.authorizer())
+    if output == "json":
+        print(json.dumps(found.fields()))
+    else:
+        make_console().print(Text(found.sentence(), style="green" if found.allowed else "red"), soft_wrap=True)
+    if not found.allowed:
+        raise typer.Exit(DENIED_STATUS)
+
+
+def _bindings(principal: str, operations: str, resource: str, *, deny: bool, host: str) -> list[AclBinding]:
+    kind, pattern, name = pattern_of(resource)
+    permission = Permission.DENY if deny else Permission.ALLOW
+    who = principal_of(principal)
+    return [AclBinding(kind, pattern, name, who, host, each, permission) for each in operations_of(operations)]
+
+
+def _exactly(binding: AclBinding) -> AclFilter:
+    return AclFilter(
+        binding.resource_type,
+        binding.pattern_type,
+        binding.resource_name,
+        binding.principal,
+        binding.host,
+        binding.operation,
+        binding.permission,
+    )
+
+
+def _check_output(output: str) -> None:
+    if output not in ("table", "json"):
+        raise Refusal(f"--output {output}: there are table and json")
+
+
+def _show(bindings: list[AclBinding], output: str) -> None:
+    rows = sorted(bindings, key=lambda each: (each.resource_type, each.resource_name, each.principal, each.operation))
+    if output == "json":
+        print(json.dumps([_fields(binding) for binding in rows]))
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("principal", "permission", "operation", "resource", "host"):
+        table.add_column(heading, no_wrap=True)
+    for binding in rows:
+        fields = _fields(binding)
+        style = "red" if binding.permission == Permission.DENY else ""
+        table.add_row(*(Text(fields[name], style=style) for name in fields))
+    make_console().print(table if rows else "no ACLs")
+
+
+def _fields(binding: AclBinding) -> dict[str, str]:
+    return {
+        "principal": binding.principal,
+        "permission": Permission(binding.permission).name,
+        "operation": Operation(binding.operation).name,
+        "resource": shown_pattern(binding),
+        "host": binding.host,
+    }
