@@ -26,6 +26,7 @@ STALL_MS_MAX = 150.0
 MEMORY_BYTES_MAX = 288 << 20
 GROWTH_BYTES_MAX = 48 << 20
 KNOWN = "known-topic"
+ANSWER_SECONDS = 0.02
 HEALTH = free_port()
 
 
@@ -144,6 +145,7 @@ def half_handshake(client: socket.socket, context: ssl.SSLContext, random: Rando
                 mutate(data, random)
         client.sendall(data)
         if flight == 0:
+            client.settimeout(ANSWER_SECONDS)  # of a damaged one the broker may want more
             incoming.write(client.recv(65536))
 
 
@@ -158,7 +160,7 @@ def attack(secured: Secured, listener: str, count: int, deed: Callable[[socket.s
             with contextlib.ExitStack() as stack:
                 for _ in range(AT_ONCE):
                     client = stack.enter_context(socket.create_connection(place, 10))
-                    with contextlib.suppress(ConnectionError):
+                    with contextlib.suppress(ConnectionError, TimeoutError):
                         deed(client)
                 stalls.append(ping_ms(neighbour))
             if number == rounds // 4:
