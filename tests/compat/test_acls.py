@@ -18,6 +18,7 @@ from kio.schema.create_acls.v3.response import CreateAclsResponse
 from kio.static.primitive import i8
 from support.frames import Connection
 from support.java import java_tool
+from support.waiting import eventually
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 BROKER_SETTINGS = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
@@ -39,6 +40,11 @@ def names(admin: AdminClient, name: str | None, pattern: ResourcePatternType) ->
         ResourceType.TOPIC, name, pattern, "User:filters", None, AclOperation.ANY, AclPermissionType.ANY
     )
     return sorted(each.name for each in admin.describe_acls(wanted).result(DEADLINE_S))
+
+
+def expect(admin: AdminClient, name: str | None, pattern: ResourcePatternType, found: list[str]) -> None:
+    """A broker of a fleet may learn of a change a moment later."""
+    eventually(lambda: names(admin, name, pattern), lambda seen: seen == found)
 
 
 def test_the_tool_adds_lists_and_removes(bootstrap: str) -> None:
@@ -74,17 +80,17 @@ def test_filters_find_by_pattern(admin: AdminClient) -> None:
     ]
     for done in admin.create_acls(made).values():
         done.result(DEADLINE_S)
-    assert names(admin, "filter-orders", ResourcePatternType.LITERAL) == ["filter-orders"]
-    assert names(admin, "filter-orders", ResourcePatternType.MATCH) == ["*", "filter-", "filter-orders"]
-    assert names(admin, "filter-", ResourcePatternType.ANY) == ["filter-"]
-    assert names(admin, None, ResourcePatternType.PREFIXED) == ["filter-"]
-    assert names(admin, None, ResourcePatternType.ANY) == ["*", "filter-", "filter-orders", "other"]
+    expect(admin, "filter-orders", ResourcePatternType.LITERAL, ["filter-orders"])
+    expect(admin, "filter-orders", ResourcePatternType.MATCH, ["*", "filter-", "filter-orders"])
+    expect(admin, "filter-", ResourcePatternType.ANY, ["filter-"])
+    expect(admin, None, ResourcePatternType.PREFIXED, ["filter-"])
+    expect(admin, None, ResourcePatternType.ANY, ["*", "filter-", "filter-orders", "other"])
     everything = AclBindingFilter(
         ResourceType.ANY, None, ResourcePatternType.ANY, "User:filters", None, AclOperation.ANY, AclPermissionType.ANY
     )
     (removed,) = admin.delete_acls([everything]).values()
     assert len(removed.result(DEADLINE_S)) == 4
-    assert names(admin, None, ResourcePatternType.ANY) == []
+    expect(admin, None, ResourcePatternType.ANY, [])
 
 
 TOPIC, GROUP, CLUSTER, LITERAL, PREFIXED, READ, ALLOW = 2, 3, 4, 3, 4, 3, 3

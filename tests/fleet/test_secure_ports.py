@@ -173,6 +173,14 @@ def test_no_port_gives_anything_to(fleet: LocalFleet, stranger: Callable[[LocalF
     assert not {port: said for port, said in found.items() if said and not said.startswith(page_not_found)}
 
 
+def test_a_failed_handshake_is_no_line_in_a_log(fleet: LocalFleet) -> None:
+    """At the ports of gRPC, which would write one for each: a stranger could fill the disk."""
+    for port in fleet.ports() & set(GRPC):
+        by_grpc_without_certificate(fleet, port)
+    for log in fleet.folder.glob("broker-*/ottla.log"):
+        assert "ssl_transport_security" not in log.read_text(), log
+
+
 def test_who_was_refused_is_in_the_audit_log(fleet: LocalFleet) -> None:
     for port in fleet.ports() & set(GRPC):
         by_a_persons_certificate_as_a_node(fleet, port)
@@ -191,6 +199,16 @@ def test_a_wrong_password_gets_nothing(fleet: LocalFleet) -> None:
         admin = AdminClient({**fleet.conf, **wrong, "log_level": 0})
         with pytest.raises(KafkaException):
             admin.list_topics(timeout=SECONDS)
+
+
+def test_a_password_is_rotated_by_the_certificate_of_the_first_user(fleet: LocalFleet, tmp_path: Path) -> None:
+    new = tmp_path / "password"
+    new.write_text("another-password")
+    words = ["users", "rotate", "admin", "--password-file", str(new), "--data-dir", str(fleet.folder)]
+    told = subprocess.run([sys.executable, "-m", "ottla", *words], capture_output=True, text=True, timeout=60)
+    assert told.returncode == 0, told.stderr
+    for password in (fleet.conf["sasl.password"], "another-password"):
+        assert TOPIC in AdminClient({**fleet.conf, "sasl.password": password}).list_topics(timeout=SECONDS).topics
 
 
 def test_probes_say_a_bare_yes_or_no(fleet: LocalFleet) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +12,7 @@ from kio.schema.share_fetch.v1 import request as fetch_v1
 from kio.static.primitive import i32Timedelta
 from ottla.api.share_results import LeaderHints
 from ottla.coordination.coordinator import Surroundings
+from ottla.ids import uuid_text
 from ottla.metadata.decisions.features import SHARE_VERSION
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.records import config_record, feature_record
@@ -75,7 +77,7 @@ class ShareMember:
 
     def __init__(self, node: ShareNode, name: str, *, topic: str = "orders", group: str = GROUP) -> None:
         self.node = node
-        self.name = name
+        self.name = uuid_text(uuid.uuid5(uuid.NAMESPACE_OID, name))
         self.group = group
         self.topic_id = node.image.topics[topic].id
         self.epoch = 0
@@ -127,7 +129,7 @@ class ShareMember:
         return await self.node.ask(request, self.on_close)
 
     def hang_up(self) -> None:
-        for close in self.on_close.values():
+        for close in list(self.on_close.values()):
             close()
 
     def _epoch(self, given: int | None) -> int:

@@ -74,6 +74,7 @@ SUPPORTED = {
         Operation.DESCRIBE,
     ),
 }
+TOLD_MAX = 100  # refusals of one request in the audit trail
 NOT_ASKED = -(2**31)
 """What an answer has instead of the bits of operations."""
 
@@ -189,15 +190,21 @@ def resource_text(resource: Resource, name: str) -> str:
 
 
 def _deny(call: Call, operation: Operation, resource: Resource, name: str) -> None:
-    client, named = call.client, resource_text(resource, name)
-    call.refused = {*(call.refused or ()), named}
+    """A request that names very many things is told of so many times only."""
+    if call.refused is None:
+        call.refused = set()
+    if (told := len(call.refused)) > TOLD_MAX:
+        return
+    named = resource_text(resource, name)
+    call.refused.add(named)
+    client = call.client
     client.trail.record(
         AuditEvent(
             principal=client.principal,
             host=client.host,
             listener=client.listener,
             action=call.api.name,
-            resource=named,
+            resource=named if told < TOLD_MAX else "… and more of the same request",
             verdict="denied",
             reason=operation.name,
         )

@@ -6,8 +6,9 @@ v1 sessions, acknowledgements, how many records and in what portions (KIP-932).
 from collections.abc import Awaitable
 from typing import Any
 
-from ottla.api.authorizing import TopicAccess, require, topic_access
+from ottla.api.authorizing import require, topic_access
 from ottla.api.call import Answer, Call
+from ottla.api.pacing import sliced
 from ottla.api.registry import api
 from ottla.api.requests import ShareFetchRequest
 from ottla.api.share_groups import check_shares_served
@@ -49,17 +50,16 @@ def share_fetch(
     if acknowledgements and request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(Code.invalid_request, "the first request of a share session has nothing to acknowledge")
     session = _session(request, call, shares)
-    denied = _denied(session, readable)
-    fetching = ShareFetching(shares, session, _limits(request, call, config), clock=clock, denied=denied)
+    fetching = ShareFetching(
+        shares,
+        session,
+        _limits(request, call, config),
+        clock=clock,
+        pace=call.long_work.pace,
+        refused=None if readable is None else readable.refused,
+    )
     pending = acknowledge(session, acknowledgements, shares, readable)
     return _fetch(request, session, pending, fetching, call, shares, leader_hints)
-
-
-def _denied(session: ShareSession, readable: TopicAccess | None) -> dict[TopicIdPartition, KafkaError]:
-    if readable is None:
-        return {}
-    refusals = ((wanted, readable.refused(wanted[0])) for wanted in session.wanted)
-    return {wanted: error for wanted, error in refusals if error is not None}
 
 
 def _session(request: ShareFetchRequest, call: Call, shares: ShareHost) -> ShareSession:
@@ -76,7 +76,7 @@ def _session(request: ShareFetchRequest, call: Call, shares: ShareHost) -> Share
             for topic in request.forgotten_topics_data
             for index in topic.partitions
         ]
-        session.change(wanted, forgotten)
+        shares.sessions.change(session, wanted, forgotten)
     return session
 
 
@@ -92,13 +92,13 @@ async def _fetch(
     if request.share_session_epoch == FINAL_EPOCH:
         outcomes = await pending.outcomes()
         shares.close_session(session)
-        return _answer({}, outcomes, call, shares.settings_of(session.group_id).lock_ms, leader_hints)
+        return await _answer({}, outcomes, call, shares.settings_of(session.group_id).lock_ms, leader_hints)
     delivered = await fetching.run()
     if request.share_session_epoch == INITIAL_EPOCH:
         delivered = dict.fromkeys(session.wanted, NOTHING) | delivered
     _charge(delivered, call)
     outcomes = await pending.outcomes()
-    return _answer(delivered, outcomes, call, shares.settings_of(session.group_id).lock_ms, leader_hints)
+    return await _answer(delivered, outcomes, call, shares.settings_of(session.group_id).lock_ms, leader_hints)
 
 
 def _limits(request: ShareFetchRequest, call: Call, config: BrokerConfig) -> Limits:
@@ -123,7 +123,7 @@ def _charge(delivered: dict[TopicIdPartition, Delivered], call: Call) -> None:
         call.throttle_ms = meter.charge(sum(len(each.records) for each in delivered.values()))
 
 
-def _answer(
+async def _answer(
     delivered: dict[TopicIdPartition, Delivered],
     outcomes: dict[TopicIdPartition, Outcome],
     call: Call,
@@ -131,7 +131,10 @@ def _answer(
     leader_hints: LeaderHints,
 ) -> Answer:
     keys = dict.fromkeys((*delivered, *outcomes))
-    parts = {key: _part(key, delivered.get(key, NOTHING), outcomes.get(key), leader_hints) for key in keys}
+    parts = {
+        key: _part(key, delivered.get(key, NOTHING), outcomes.get(key), leader_hints)
+        async for key in sliced(keys, call.long_work.pace)
+    }
     return call.reply(
         acquisition_lock_timeout=lock_ms,
         responses=by_topic(parts),

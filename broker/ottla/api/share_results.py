@@ -1,7 +1,8 @@
 """Common parts of ShareFetch and ShareAcknowledge: acknowledgements in requests, leader hints in responses."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from ottla.api.authorizing import TopicAccess
@@ -75,14 +76,20 @@ def acknowledge(
                 )
             pending.futures[wanted] = hosted.acknowledge(session.member_id, each)
         except KafkaError as error:
-            pending.failed[wanted] = error
+            pending.failed[wanted] = error.with_traceback(None)  # whose frame has `pending`: a cycle for each
     return pending
 
 
 def close_with_connection(session: ShareSession, call: Call, shares: ShareHost) -> None:
-    """A session ends with the connection that opened it."""
-    if call.on_close is not None:
-        call.on_close[session.group_id, session.member_id] = lambda: shares.close_session(session)
+    """A session ends with the connection that opened it, which forgets it when it ends before."""
+    on_close = call.on_close
+    if on_close is not None:
+        on_close[session] = partial(shares.close_session, session)
+        session.on_end = lambda: _forget(session, on_close)
+
+
+def _forget(session: ShareSession, on_close: dict[object, Callable[[], None]]) -> None:
+    on_close.pop(session, None)
 
 
 def by_topic(parts: Mapping[TopicIdPartition, dict[str, Any]]) -> list[dict[str, Any]]:

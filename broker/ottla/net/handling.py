@@ -81,8 +81,9 @@ class Handling:
         for each in self._under_way:
             each.cancel()
         self._under_way.clear()
-        for lost in self._on_close.values():
+        for lost in list(self._on_close.values()):
             lost()
+        self._on_close.clear()  # calls refer to it, and it to sessions
 
     # beginning
 

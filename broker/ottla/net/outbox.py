@@ -66,7 +66,9 @@ class Outbox:
         """One answer, or several, behind those before."""
         in_memory = [part for part in parts if isinstance(part, BUFFER_TYPES)]
         size = sum(map(len, in_memory))
-        plain = len(in_memory) == len(parts) <= PARTS_MAX and size <= PIECE_BYTES_MAX
+        plain = len(in_memory) == len(parts) and size <= PIECE_BYTES_MAX
+        if plain and len(parts) > PARTS_MAX:
+            parts = in_memory = [b"".join(in_memory)]
         if plain and not self._parts and self.is_writable:
             self._transport.writelines(in_memory)
         else:
@@ -127,13 +129,16 @@ class Outbox:
         """The next piece, and its size; nothing when the disk has to be asked for it."""
         piece: list[Buffer] = []
         room = size_max
+        taken = 0  # and not accounted for yet: once for all, where an answer has very many small parts
         while self._parts and room > 0:
             part = self._parts[0]
             if isinstance(part, BUFFER_TYPES):
                 self._parts.popleft()
-                self._hold(-len(part))
+                taken += len(part)
                 data: Buffer = part
             else:
+                self._hold(-taken)  # reading may end in `close`
+                taken = 0
                 found = self._read(part, room)
                 if found is None:
                     if not piece:
@@ -142,6 +147,7 @@ class Outbox:
                 data = found
             piece.append(data)
             room -= len(data)
+        self._hold(-taken)
         return piece, size_max - room
 
     def _read(self, region: Region, room: int) -> Buffer | None:

@@ -7,7 +7,7 @@ are applied.
 import asyncio
 import logging
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.model.changes import Changes
@@ -33,6 +33,7 @@ __all__ = ["ReplicaHost"]
 log = logging.getLogger("ottla.replica")
 
 LOGS_AT_ONCE = 200
+VISITED_AT_ONCE = 500  # entries of partitions that periodic work looks at per turn of the loop, 1 µs each
 PARTITIONS_AT_ONCE = 20  # changed per turn of the loop; a removal renames a folder
 
 
@@ -51,6 +52,7 @@ class ReplicaHost:
         self._lost: LostReplicas | None = None
         self._watermarks: Mapping[tuple[str, int], int] = {}
         self._images = ImageQueue(self._apply)
+        self._collected: dict[tuple[str, int], int] | None = None
         self._changed = 0
         self._replication: Replication | None = None
         self._serving: set[Stream] = set()
@@ -69,6 +71,14 @@ class ReplicaHost:
 
     def __iter__(self) -> Iterator[Partition]:
         return (partition for (topic, _), partition in self._partitions.items() if isinstance(topic, str))
+
+    async def in_slices(self) -> AsyncIterator[Partition]:
+        """All of now, but for those that are removed meanwhile. The loop serves others in between."""
+        for number, (key, partition) in enumerate(list(self._partitions.items())):
+            if isinstance(key[0], str) and self._partitions.get(key) is partition:
+                yield partition
+            if number % VISITED_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def find(self, topic: str | bytes, index: int) -> Partition | None:
         """By the topic's name or its raw id."""
@@ -242,6 +252,8 @@ class ReplicaHost:
         for key in ((partition.topic_id.bytes, partition.index), (partition.topic, partition.index)):
             if self._partitions.get(key) is partition:
                 del self._partitions[key]
+        if self._collected is not None:
+            self._collected.pop((partition.topic, partition.index), None)
         partition.stop()
         if self._replication is not None:
             self._replication.unfollow(partition)
@@ -332,3 +344,14 @@ class ReplicaHost:
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         return {(partition.topic, partition.index): partition.high_watermark for partition in self}
+
+    async def collect_high_watermarks(self) -> dict[tuple[str, int], int]:
+        """The same in slices, by one at a time. A partition that is removed meanwhile is not among them: a new topic of
+        its name must not get its high watermark."""
+        self._collected = collected = {}
+        try:
+            async for partition in self.in_slices():
+                collected[partition.topic, partition.index] = partition.high_watermark
+        finally:
+            self._collected = None
+        return collected

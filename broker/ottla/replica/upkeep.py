@@ -79,7 +79,7 @@ class Upkeep:
 
     async def flush_by_time(self) -> None:
         now = self._system.clock.monotonic()
-        for partition in list(self._host):
+        async for partition in self._host.in_slices():
             limit_ms = partition.log.settings.flush_ms
             unflushed = partition.log.flushed_offset < partition.log.end_offset
             if not unflushed:
@@ -89,13 +89,13 @@ class Upkeep:
                 del self._flushed_at[partition]
 
     async def write_checkpoints(self) -> None:
-        for partition in list(self._host):
+        async for partition in self._host.in_slices():
             await partition.flush_sealed()
-        await self._host.directories.write_checkpoints(self._host.high_watermarks())
+        await self._host.directories.write_checkpoints(await self._host.collect_high_watermarks())
 
     async def expire_producers(self) -> None:
         now_ms = self._system.clock.wall_ms()
-        for partition in list(self._host):
+        async for partition in self._host.in_slices():
             for _ in partition.log.producers.expiring(now_ms, partition.log.settings.producer_expiry_ms):
                 await asyncio.sleep(0)
 

@@ -34,6 +34,7 @@ class ShareHost:
         self._replicas = around.replicas
         self._persister = persister
         self._hosted: dict[ShareKey, HostedShare] = {}
+        self._of_group: dict[str, dict[HostedShare, None]] = {}
         self._loading: dict[ShareKey, asyncio.Task[HostedShare]] = {}
         self._locks = Locks(self._system.clock)
         self.sessions = ShareSessions()
@@ -103,6 +104,7 @@ class ShareHost:
             raise KafkaError(Code.share_session_not_found, f"no member of {key.group_id} fetches here any more")
         hosted = HostedShare(key, partition, share, persister=self._persister, locks=self._locks, on_end=self._ended)
         self._hosted[key] = hosted
+        self._of_group.setdefault(key.group_id, {})[hosted] = None
         return hosted
 
     def _ended(self, hosted: HostedShare) -> None:
@@ -115,6 +117,10 @@ class ShareHost:
     def _forget(self, hosted: HostedShare) -> None:
         if self._hosted.get(hosted.key) is hosted:
             del self._hosted[hosted.key]
+            group = self._of_group[hosted.key.group_id]
+            del group[hosted]
+            if not group:
+                del self._of_group[hosted.key.group_id]
 
     # sessions
 
@@ -129,7 +135,7 @@ class ShareHost:
         """
         if not self.sessions.end(session):
             return
-        group = [hosted for key, hosted in self._hosted.items() if key.group_id == session.group_id]
+        group = list(self._of_group.get(session.group_id, ()))
         for hosted in group:
             if hosted.leads:
                 hosted.release(session.member_id)

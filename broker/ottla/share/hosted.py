@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ottla.errors import Code, KafkaError
-from ottla.replica.partition import Partition
+from ottla.replica.partition import ROLE_CHANGED_BYTES, Partition
 from ottla.share.core.acknowledging import Acknowledgement
 from ottla.share.core.chunk import Chunk
 from ottla.share.core.in_flight import Span
@@ -18,7 +18,7 @@ from ottla.share.core.messages import Persister, ShareKey
 from ottla.share.core.partition import Acquired, SharePartition
 from ottla.share.locks import Locks
 
-__all__ = ["PASSING", "AcquireLimits", "HostedShare", "client_error"]
+__all__ = ["PASSING", "AcquireLimits", "HostedShare", "Waiter", "client_error"]
 
 log = logging.getLogger("ottla.share")
 
@@ -35,10 +35,36 @@ class Change(NamedTuple):
 
 
 class AcquireLimits(NamedTuple):
-    """How many records a member wants, and the preferred size of one span."""
+    """How many records a member wants, from how many batches at most, and the preferred size of one span."""
 
     records_max: int
+    batches_max: int
     batch_size: int
+
+
+class Waiter:
+    """A fetch that waits for `missing_bytes` more, or for any other change."""
+
+    __slots__ = ("missing_bytes", "woken")
+
+    def __init__(self) -> None:
+        self.woken = asyncio.Event()
+        self.missing_bytes = 0
+
+    def begin_reading(self) -> None:
+        """Whatever is appended from now on is worth another reading: this one may have passed its partition."""
+        self.woken.clear()
+        self.missing_bytes = 0
+
+    def wake(self) -> None:
+        self.woken.set()
+
+    def appended(self, size: int) -> bool:
+        """Whether there may be enough for it now."""
+        self.missing_bytes -= size
+        if self.missing_bytes <= 0:
+            self.wake()
+        return self.missing_bytes <= 0
 
 
 class HostedShare:
@@ -57,7 +83,7 @@ class HostedShare:
         self.key = key
         self.partition = partition
         self.is_over = False
-        self._waiters: dict[asyncio.Event, None] = {}
+        self._waiters: dict[Waiter, None] = {}
         self._share = share
         self._leader_epoch = partition.leader_epoch
         self._persister = persister
@@ -65,6 +91,8 @@ class HostedShare:
         self._on_end = on_end
         self._queue: list[Change] = []
         self.writing: asyncio.Task[None] | None = None
+        self._undecided_from: int | None = None  # the first record of an open transaction
+        self._note_undecided()
         partition.watch(self)
 
     def __str__(self) -> str:
@@ -84,10 +112,18 @@ class HostedShare:
 
     def moved(self, partition: Partition, appended_bytes: int) -> None:
         """Called by the topic's partition: the high watermark moved, or another broker leads it."""
-        if self.leads:
-            self.wake()
-        else:
+        if not self.leads:
             self.end()
+            return
+        if self._undecided_from not in (None, partition.last_stable_offset):
+            appended_bytes = ROLE_CHANGED_BYTES  # a marker: small, but it makes many bytes readable
+        self._note_undecided()
+        if self.has_more:
+            any(waiter.appended(appended_bytes) for waiter in self._waiters)  # the first who may have enough
+
+    def _note_undecided(self) -> None:
+        stable = self.partition.last_stable_offset
+        self._undecided_from = stable if stable < self.partition.high_watermark else None
 
     @property
     def has_more(self) -> bool:
@@ -98,19 +134,19 @@ class HostedShare:
     def wake(self) -> None:
         """Wake the first waiter; it wakes the next if it leaves records. Hundreds may wait for one record."""
         for waiter in self._waiters:
-            waiter.set()
+            waiter.wake()
             return
 
-    def add_waiter(self, waiter: asyncio.Event) -> None:
+    def add_waiter(self, waiter: Waiter) -> None:
         self._waiters.setdefault(waiter)
 
-    def wake_next(self, waiter: asyncio.Event) -> None:
+    def wake_next(self, waiter: Waiter) -> None:
         """There are records, but not enough for this waiter: wake the next one."""
         line = iter(self._waiters)
         if waiter in line and (following := next(line, None)) is not None:
-            following.set()
+            following.wake()
 
-    def remove_waiter(self, waiter: asyncio.Event) -> None:
+    def remove_waiter(self, waiter: Waiter) -> None:
         """The fetch has ended, with or without records."""
         self._waiters.pop(waiter, None)
         if self.has_more:
@@ -121,7 +157,7 @@ class HostedShare:
             self.is_over = True
             self.partition.unwatch(self)
             for waiter in self._waiters:
-                waiter.set()
+                waiter.wake()
             self._on_end(self)
 
     # changes to write
@@ -141,7 +177,7 @@ class HostedShare:
         start = share.start
         acquired = share.acquire(
             member,
-            chunk.found,
+            chunk.batches(wish.batches_max),
             begin=chunk.begin,
             records_max=wish.records_max,
             batch_size=wish.batch_size,

@@ -9,18 +9,20 @@ from typing import Any
 
 import pytest
 from ottla.api.authorization import AUTHORIZATION, guarded
+from ottla.api.authorizing import TOLD_MAX, may
 from ottla.api.call import Call
 from ottla.api.client import Client
 from ottla.api.registry import load_all
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import UpdateFeatures, UpgradeType
 from ottla.net.shared import Shared
+from ottla.security.core.access import Operation, Resource
 from ottla.security.core.acls import AclAuthorizer
 from ottla.security.core.audit import AuditEvent
 from ottla.security.core.principals import Principal
 from support.answers import settled
 from support.authorization_cases import ADMIN, CASES, STATES, TOPICS, Case, assert_same, refusals, verdict
-from support.calls import decoded, read
+from support.calls import call_of, decoded, read
 from support.nodes import InnerNode, until
 
 KAFKA = json.loads((Path(__file__).parents[2] / "golden/authorization/kafka.json").read_text())
@@ -110,6 +112,11 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Verdicts, Trail]:
     return asyncio.run(asked_all(tmp_path_factory.mktemp("node")))
 
 
+@pytest.fixture
+def trail() -> Trail:
+    return Trail()
+
+
 def each() -> Iterator[Any]:
     for case in CASES:
         for state in STATES:
@@ -171,3 +178,14 @@ def test_changes_are_written_down(answers: tuple[Verdicts, Trail]) -> None:
     ) in changes
     assert ("alter-users-right", "alter_user_scram_credentials", "User:nobody") in changes
     assert not [each for each in changes if each[0].endswith(("-none", "-wrong"))]
+
+
+def test_a_request_that_names_very_many_things_is_told_of_so_many_times(trail: Trail) -> None:
+    authorizer = AclAuthorizer()
+    client = Client("PLAINTEXT", "127.0.0.1", authorizer=authorizer, trail=trail)
+    call = call_of(20, 6)
+    call.client = client
+    for number in range(1000):
+        assert not may(call, Operation.DELETE, Resource.TOPIC, f"t{number}")
+    assert len(trail.events) == TOLD_MAX + 1
+    assert trail.events[-1].resource == "… and more of the same request"

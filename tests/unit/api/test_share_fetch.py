@@ -4,10 +4,13 @@ import asyncio
 import time
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ottla.errors import Code
+from ottla.share.core.chunk import Chunk
 from ottla.share.core.messages import Delivery, StateBatch
+from ottla.share.fetching import BATCHES_MAX, FAILURES_MAX
 from ottla.wire import records
 from ottla.wire.batch import iterate
 from support.logs import T0, make_batch, make_marker
@@ -216,5 +219,71 @@ def test_compaction_leaves_holes_for_nobody(tmp_path: Path) -> None:
         assert [record.offset for batch in iterate(found.records) for record in records.iterate(batch)] == [0, 1, 2]
         await ana.acknowledge([(0, 2, (ACCEPT, GAP, ACCEPT))])
         assert node.persister.written[-1][1:] == (3, ())
+
+    with_node(test, tmp_path)
+
+
+def test_very_many_partitions_that_do_not_exist(tmp_path: Path) -> None:
+    """An answer names some of them; others get their turn. Those that are there are not left out for long."""
+
+    async def test(node: ShareNode) -> None:
+        node.fleet.write(1)
+        ana, many = ShareMember(node, "ana"), range(1000, 1000 + FAILURES_MAX + 10)
+        assert set(parts_of(await ana.fetch(*many, wait_ms=0))) == set(many), "the first answer has them all"
+        first = parts_of(await ana.fetch(0, wait_ms=0))
+        assert len(first) == FAILURES_MAX and 0 not in first
+        for _ in range(100):
+            if found := acquired(await ana.fetch(wait_ms=20)):
+                break
+            await asyncio.sleep(0.01)
+        assert found == [(0, 2, 1)]
+
+    with_node(test, tmp_path)
+
+
+def test_who_waits_for_more_does_not_read_at_every_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(node: ShareNode) -> None:
+        node.fleet.write(1)
+        ana = await opened(node, "ana")
+        partition, reads = node.fleet.partition(1), list[int]()
+        plain, size = partition.read_slice, len(parts_of(await ShareMember(node, "zoe").fetch(0))[0].records)
+
+        def counted(**asked: Any) -> Any:
+            reads.append(asked["start"])
+            return plain(**asked)
+
+        monkeypatch.setattr(partition, "read_slice", counted)
+        node.fleet.write(1)
+        waiting = asyncio.ensure_future(ana.fetch(wait_ms=20_000, min_bytes=10 * size))
+        await asyncio.sleep(0.02)
+        for _ in range(8):
+            node.fleet.write(1)
+            await asyncio.sleep(0.005)
+        assert len(reads) == 1 and not waiting.done()
+        node.fleet.write(1)
+        assert acquired(await waiting) == [(3, 32, 1)]
+        assert len(reads) == 2
+
+    with_node(test, tmp_path)
+
+
+def test_of_many_small_batches_a_few_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(node: ShareNode) -> None:
+        parsed = list[int]()
+        plain = Chunk.batches
+
+        def counted(chunk: Chunk, batches_max: int) -> Any:
+            for batch in plain(chunk, batches_max):
+                parsed.append(batch.first)
+                yield batch
+
+        monkeypatch.setattr(Chunk, "batches", counted)
+        node.fleet.write(1, BATCHES_MAX + 50)  # of three records each
+        ana = ShareMember(node, "ana")
+        assert acquired(await ana.fetch(0, records=1)) == [(0, 2, 1)]
+        assert len(parsed) <= 2
+        parsed.clear()
+        spans = acquired(await ana.fetch(records=2**31 - 1, batch_size=2**31 - 1))
+        assert len(parsed) <= BATCHES_MAX and spans[-1][1] <= 3 * (BATCHES_MAX + 1)
 
     with_node(test, tmp_path)

@@ -126,3 +126,30 @@ def test_what_nobody_waits_for_is_not_loaded(tmp_path: Path) -> None:
         assert node.shares.find(GROUP, (ana.topic_id.bytes, 0)) is None
 
     with_node(test, tmp_path)
+
+
+@pytest.mark.parametrize("how", ["closed", "closed by another connection", "replaced by another connection"])
+def test_a_connection_forgets_a_session_that_ended(tmp_path: Path, how: str) -> None:
+    async def test(node: ShareNode) -> None:
+        ana, elsewhere = await opened(node, "ana"), ShareMember(node, "ana")
+        assert len(ana.on_close) == 1
+        if how == "closed":
+            await ana.fetch(epoch=-1)
+        else:
+            await elsewhere.fetch(epoch=-1 if how.startswith("closed") else 0)
+        assert not ana.on_close
+        ana.hang_up()
+        assert len(node.shares.sessions) == len(elsewhere.on_close) == how.startswith("replaced")
+
+    with_node(test, tmp_path)
+
+
+def test_a_member_id_is_a_uuid(tmp_path: Path) -> None:
+    async def test(node: ShareNode) -> None:
+        ana = ShareMember(node, "ana")
+        ana.name = "m" * 100_000
+        with pytest.raises(KafkaError) as caught:
+            await ana.fetch(0)
+        assert caught.value.code is Code.invalid_request and not ana.on_close
+
+    with_node(test, tmp_path)

@@ -1,10 +1,13 @@
 """Real servers and channels over TLS: who gets in, and what happens when certificates change."""
 
 import asyncio
+import contextlib
 import logging
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import grpc
@@ -324,6 +327,53 @@ def test_much_passes_the_front_in_both_directions_whole(tmp_path: Path, authorit
                 await channel.close(None)
 
     run(scene())
+
+
+@pytest.mark.parametrize("accepts", [TLS, BOTH], ids=["tls", "both"])
+def test_damaged_handshakes_do_no_harm(tmp_path: Path, authority: Authority, accepts: frozenset[str]) -> None:
+    """Beside a stream that goes on, many at a time, some of which stay silent after their first words."""
+    chance = Random(7)
+    first_words = {"TLS": client_hello(), "PLAINTEXT": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(27)}
+
+    async def attack(port: int) -> None:
+        said = bytearray(chance.choice(list(first_words.values())))
+        for _ in range(chance.randint(0, 4)):
+            said[chance.randrange(1, len(said))] = chance.randrange(256)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(said[: chance.randint(1, len(said))])
+        if chance.random() < 0.5:
+            writer.write_eof()
+        with contextlib.suppress(TimeoutError, OSError):
+            async with asyncio.timeout(0.05):
+                await reader.read()
+        writer.transport.abort()
+
+    async def scene() -> None:
+        async with Node(tmp_path / "node", authority, accepts) as node:
+            channel = by(authority.issue("broker", "2"))(node.address)
+            call = channel.stream_stream(STREAM)()
+            for number in range(25):
+                await asyncio.gather(*(attack(node.server.port) for _ in range(40)))
+                await call.write(b"%d" % number)
+                assert await call.read() == b"%d" % number
+            assert not node.trail.events, "nobody got as far as a call"
+            await channel.close(None)
+            front = node.server._front
+            if front is not None:
+                # Both ends of the stream's connection are left, and its name.
+                await until(lambda: len(front._ways) <= 2 and len(front._hosts) <= 1, "all others are gone")
+                assert front.waiting == 0
+
+    run(scene())
+
+
+def client_hello() -> bytes:
+    outgoing = ssl.MemoryBIO()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), outgoing).do_handshake()
+    return outgoing.read()
 
 
 def test_a_port_that_is_taken_is_refused_with_a_sentence(tmp_path: Path, authority: Authority) -> None:

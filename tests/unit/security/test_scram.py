@@ -6,6 +6,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from itertools import count
+from random import Random
 
 import pytest
 from kafka.net.sasl.scram import ScramClient
@@ -207,3 +208,37 @@ def test_nothing_secret_is_shown() -> None:
     for text in (repr(kept), str(kept), repr(kept.keys), repr(kept.previous)):
         assert str(kept.keys.stored)[2:-1] not in text
         assert str(kept.salt)[2:-1] not in text
+
+
+def mutated(random: Random, message: bytes) -> bytes:
+    data = bytearray(message)
+    for _ in range(random.randrange(1, 4)):
+        at, deed = random.randrange(len(data) + 1), random.randrange(4)
+        if deed == 0 and at < len(data):
+            data[at] ^= 1 << random.randrange(8)
+        elif deed == 1:
+            data[at:at] = random.choice((b"=", b",", b"\0", b"=2C", b"p=", b",tokenauth=true", b"\xff"))
+        elif deed == 2:
+            del data[at : at + random.randrange(1, 9)]
+        else:
+            data += data[at:]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_mutated_messages_log_nobody_in(seed: int) -> None:
+    """Only who has sent what the right client would have sent, byte by byte, is in."""
+    random = Random(seed)
+    users = server({"ann": credential("secret")})
+    for _ in range(400):
+        exchange = users.begin("host")
+        try:
+            if random.random() < 0.5:
+                step(exchange, mutated(random, b"n,,n=ann,r=nonce"))
+                continue
+            right = final(exchange)
+            wrong = mutated(random, right)
+            logged_in = step(exchange, wrong).login is not None
+            assert not logged_in or wrong == right
+        except LoginRefused:
+            continue

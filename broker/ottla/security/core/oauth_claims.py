@@ -5,7 +5,6 @@ Errors are BadToken: the text is for the log and the audit trail, and no part of
 """
 
 import base64
-import binascii
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -132,7 +131,7 @@ def _part(token: str, index: int) -> bytes:
     text = parts[index]
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error:
+    except ValueError:  # not Base64, or not even ASCII
         raise BadToken("a token that is not Base64") from None
 
 

@@ -119,10 +119,12 @@ class _Lengths:
         self.sorted: tuple[int, ...] = ()
 
     def change(self, length: int, by: int) -> None:
+        before = self._counts[length]
         self._counts[length] += by
         if not self._counts[length]:
             del self._counts[length]
-        self.sorted = tuple(sorted(self._counts))
+        if before == 0 or length not in self._counts:
+            self.sorted = tuple(sorted(self._counts))
 
 
 class _Shelf:

@@ -1,6 +1,9 @@
 """Batches as read from the log, and which of them are for consumers. Pure."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from operator import attrgetter
 
 from ottla.ports import Buffer
 from ottla.share.core.partition import Acquired, Found
@@ -11,25 +14,39 @@ from ottla.wire.records import iterate as iterate_records
 __all__ = ["Chunk"]
 
 ABORT = 0
+LAST = attrgetter("last")
 
 
 class Chunk:
-    """One read from offset `begin` on. `found` are its batches, `ends` their end positions in `data`."""
+    """One read from offset `begin` on. Its batches are parsed as far as they are wanted: a read may have very many.
 
-    __slots__ = ("begin", "data", "ends", "found")
+    `_found` are those, `_ends` their end positions in `data`.
+    """
+
+    __slots__ = ("_aborted", "_ends", "_found", "begin", "data")
 
     def __init__(self, begin: int, read: Slice, *, read_committed: bool) -> None:
         self.begin = begin
         self.data = read.data
-        self.found: list[Found] = []
-        self.ends: list[int] = []
-        aborted = Aborted(read.aborted if read_committed else ())
-        position = 0
-        for batch in iterate(read.data):
+        self._found: list[Found] = []
+        self._ends: list[int] = []
+        self._aborted: Sequence[tuple[int, int]] = read.aborted if read_committed else ()
+
+    def batches(self, batches_max: int) -> Iterator[Found]:
+        """The first of its batches. To be called once."""
+        aborted, position = Aborted(self._aborted), 0
+        for batch in islice(iterate(self.data), batches_max):
             position += batch.size
             hidden = aborted.is_aborted(batch) or batch.is_control
-            self.found.append(Found(batch.base_offset, batch.last_offset, not hidden))
-            self.ends.append(position)
+            found = Found(batch.base_offset, batch.last_offset, not hidden)
+            self._found.append(found)
+            self._ends.append(position)
+            yield found
+
+    @property
+    def parsed(self) -> int:
+        """How many of its batches were looked at."""
+        return len(self._found)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -38,10 +55,10 @@ class Chunk:
         """The unchanged batches, from the first to the last with acquired records."""
         if not acquired:
             return b""
-        begin = next(at for at, batch in enumerate(self.found) if batch.last >= acquired[0].first)
-        end = next(at for at, batch in enumerate(self.found) if batch.last >= acquired[-1].last)
-        start = self.ends[begin - 1] if begin else 0
-        return memoryview(self.data)[start : self.ends[end]]
+        begin = bisect_left(self._found, acquired[0].first, key=LAST)
+        end = bisect_left(self._found, acquired[-1].last, key=LAST)
+        start = self._ends[begin - 1] if begin else 0
+        return memoryview(self.data)[start : self._ends[end]]
 
 
 class Aborted:

@@ -64,7 +64,7 @@ class SharePartition:
     # acquiring
 
     def acquire(
-        self, member: str, found: Sequence[Found], *, begin: int, records_max: int, batch_size: int, deadline: float
+        self, member: str, found: Iterable[Found], *, begin: int, records_max: int, batch_size: int, deadline: float
     ) -> list[Acquired]:
         """Lock the available records of the batches read from `begin` on, for `member` until `deadline`.
 
@@ -80,6 +80,8 @@ class SharePartition:
                 break
             self._extend_window(position, batch)
             self._archive(position, batch.first - 1)
+            if batch.first >= self._window.end:
+                break  # too many records are in flight; `found` is read as far as it is needed
             span = max(position, batch.first), batch.last
             if batch.is_for_consumers:
                 count += self._take(acquired, span, RecordState(Delivery.ACQUIRED, 0, member, deadline), batch_size)

@@ -1,0 +1,133 @@
+"""librdkafka under ACLs: what is allowed works, what is not ends in Kafka's code; a change counts at once."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from support.genuine import GenuineKafka
+from support.librdkafka import make_topic
+from support.ports import free_port
+from support.process import BrokerProcess
+
+DEADLINE_S = 30
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
+
+
+class Guarded(NamedTuple):
+    broker: BrokerProcess
+    address: str
+
+    def client(self, user: str) -> dict[str, str]:
+        return {
+            "bootstrap.servers": self.address,
+            "security.protocol": "sasl_plaintext",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": user,
+            "sasl.password": f"{user}-password",
+        }
+
+    def allow(
+        self, user: str, operation: AclOperation, kind: ResourceType, name: str, *, prefixed: bool = False
+    ) -> None:
+        pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
+        binding = AclBinding(kind, name, pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        admin.create_acls([binding])[binding].result(DEADLINE_S)
+
+    def revoke(self, user: str) -> None:
+        every = AclBindingFilter(
+            ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{user}", None, AclOperation.ANY,
+            AclPermissionType.ANY,
+        )  # fmt: skip
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        admin.delete_acls([every])[every].result(DEADLINE_S)
+
+
+@pytest.fixture(scope="module")
+def guarded(make_broker: Callable[..., BrokerProcess]) -> Iterator[Guarded]:
+    broker, port = make_broker(), free_port()
+    listeners = f"PLAINTEXT://127.0.0.1:{broker.port},SASL://127.0.0.1:{port}"
+    if isinstance(broker, GenuineKafka):
+        listeners += f",CONTROLLER://127.0.0.1:{broker._controller_port}"
+    users = " ".join(f'user_{name}="{name}-password"' for name in ("ann", "bob", "eve"))
+    broker.settings.update(
+        {
+            "listeners": listeners,
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl.plain.sasl.jaas.config": f"{LOGIN} {users};",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+            "group.initial.rebalance.delay.ms": "0",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "offsets.topic.replication.factor": "1",
+        }
+    )
+    broker.start()
+    yield Guarded(broker, f"127.0.0.1:{port}")
+
+
+def sent(producer: Producer, topic: str, value: bytes = b"v") -> KafkaError | None:
+    outcome: list[KafkaError | None] = []
+    producer.produce(topic, value, on_delivery=lambda error, _: outcome.append(error))
+    producer.flush(DEADLINE_S)
+    return outcome[0]
+
+
+def test_a_producer_and_a_consumer_with_just_enough(guarded: Guarded, name: str) -> None:
+    make_topic(guarded.broker.bootstrap, name)
+    guarded.allow("ann", WRITE, ResourceType.TOPIC, name[:-1], prefixed=True)
+    producer = Producer({**guarded.client("ann"), "enable.idempotence": True})
+    assert sent(producer, name, b"one") is None
+    guarded.allow("bob", READ, ResourceType.TOPIC, name)
+    guarded.allow("bob", READ, ResourceType.GROUP, name)
+    consumer = Consumer({**guarded.client("bob"), "group.id": name, "auto.offset.reset": "earliest"})
+    consumer.subscribe([name])
+    message = consumer.poll(DEADLINE_S)
+    assert message is not None and message.value() == b"one"
+    consumer.commit(asynchronous=False)
+    assert consumer.committed([TopicPartition(name, 0)], DEADLINE_S)[0].offset == 1
+    guarded.revoke("bob")
+    error = next(found.error() for found in iter(lambda: consumer.poll(DEADLINE_S), None) if found.error())
+    assert error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
+    consumer.close()
+
+
+def test_a_transaction_needs_its_id(guarded: Guarded, name: str) -> None:
+    make_topic(guarded.broker.bootstrap, name)
+    guarded.allow("ann", WRITE, ResourceType.TOPIC, name)
+    producer = Producer({**guarded.client("ann"), "transactional.id": name})
+    with pytest.raises(KafkaException) as refused:
+        producer.init_transactions(DEADLINE_S)
+    assert refused.value.args[0].code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    guarded.allow("ann", WRITE, ResourceType.TRANSACTIONAL_ID, name)
+    producer = Producer({**guarded.client("ann"), "transactional.id": name})
+    producer.init_transactions(DEADLINE_S)
+    producer.begin_transaction()
+    assert sent(producer, name) is None
+    producer.commit_transaction(DEADLINE_S)
+
+
+def test_who_has_nothing_sees_nothing(guarded: Guarded, name: str) -> None:
+    make_topic(guarded.broker.bootstrap, name)
+    admin = AdminClient(guarded.client("eve"))
+    assert not admin.list_topics(timeout=DEADLINE_S).topics
+    named = admin.list_topics(name, timeout=DEADLINE_S).topics[name]
+    assert named.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    error = sent(Producer({**guarded.client("eve"), "message.timeout.ms": 5000}), name)
+    assert error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    guarded.allow("eve", DESCRIBE, ResourceType.TOPIC, name)
+    assert name in admin.list_topics(timeout=DEADLINE_S).topics
