@@ -210,4 +210,5 @@ class ShareFetching:
                 delivered[wanted] = Delivered(chunk.holding(acquired), tuple(acquired))
                 missing -= sum(span.last - span.first + 1 for span in acquired)
                 self._session.served(wanted)
+                self._session.holding.add(wanted)
         return delivered

@@ -135,12 +135,12 @@ class ShareHost:
         """
         if not self.sessions.end(session):
             return
-        group = list(self._of_group.get(session.group_id, ()))
-        for hosted in group:
-            if hosted.leads:
+        for wanted in session.holding:
+            hosted = self._hosted.get(_key(session.group_id, wanted))
+            if hosted is not None and hosted.leads:
                 hosted.release(session.member_id)
         if not self.sessions.any_of(session.group_id):
-            for hosted in group:
+            for hosted in list(self._of_group.get(session.group_id, ())):
                 hosted.end()
 
 

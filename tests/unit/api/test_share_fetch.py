@@ -202,6 +202,25 @@ def test_transactions(tmp_path: Path, committed: bool) -> None:
     with_node(test, tmp_path)
 
 
+def test_a_commit_is_enough_for_who_waits_for_many_bytes(tmp_path: Path) -> None:
+    """Its marker is small, and makes readable what was appended before."""
+
+    async def test(node: ShareNode) -> None:
+        node.set_group("share.isolation.level", "read_committed")
+        ana = await opened(node, "ana")
+        waiting = asyncio.ensure_future(ana.fetch(wait_ms=60_000, min_bytes=1000))
+        await asyncio.sleep(0.02)
+        for sequence in range(0, 300, 3):
+            append_transactional(node, (9, 0, sequence), count=3)
+        await asyncio.sleep(0.02)
+        assert not waiting.done()
+        marker = make_marker(commit=True, producer=(9, 0, -1))
+        node.fleet.partition(1).append(marker, acks_all=True, from_client=False)
+        assert acquired(await asyncio.wait_for(waiting, 10))[0][0] == 0
+
+    with_node(test, tmp_path)
+
+
 def append_transactional(node: ShareNode, producer: tuple[int, int, int], *, count: int) -> None:
     partition = node.fleet.partition(1)
     batch = make_batch(count, producer=producer, transactional=True)

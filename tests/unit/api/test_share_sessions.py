@@ -87,6 +87,21 @@ def test_a_reopened_session_may_acknowledge_what_the_last_one_fetched(tmp_path: 
     with_node(test, tmp_path)
 
 
+def test_what_a_replaced_session_acquired_is_released_with_its_successor(tmp_path: Path) -> None:
+    async def test(node: ShareNode) -> None:
+        node.fleet.write(1)
+        ben = await opened(node, "ben")
+        ana = ShareMember(node, "ana")
+        assert acquired(await ana.fetch(0)) == [(0, 2, 1)]
+        ana.epoch = 0
+        await ana.fetch(0, wait_ms=0)
+        assert acquired(await ben.fetch(wait_ms=0)) == []
+        await ana.fetch(epoch=-1)
+        assert acquired(await ben.fetch(wait_ms=1000)) == [(0, 2, 1)]
+
+    with_node(test, tmp_path)
+
+
 def test_with_the_last_session_the_state_is_forgotten(tmp_path: Path) -> None:
     async def test(node: ShareNode) -> None:
         node.fleet.write(1, 2)

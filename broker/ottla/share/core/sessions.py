@@ -48,6 +48,8 @@ class ShareSession:
     wanted: dict[TopicIdPartition, None] = field(default_factory=dict)
     epoch: int = 1
     """The epoch that the next request must carry."""
+    holding: set[TopicIdPartition] = field(default_factory=set)
+    """Where the member has acquired records, in this session or one that it replaced."""
     on_end: Callable[[], None] = _nothing
     """Called once, when it is closed or replaced."""
 
@@ -87,6 +89,7 @@ class ShareSessions:
         session = ShareSession(group_id, member_id, dict.fromkeys(wanted))
         self._check_size(len(session.wanted), 0 if before is None else len(before.wanted))
         if before is not None:
+            session.holding = before.holding
             self.end(before)
         self._sessions[group_id, member_id] = session
         self._groups[group_id] += 1
