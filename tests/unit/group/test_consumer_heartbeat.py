@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ottla.coordination.core.effects import Write
 from ottla.errors import Code, KafkaError
+from ottla.group.consumer.group import ConsumerGroup
 from ottla.group.consumer.heartbeat import Heartbeat, heartbeat
 from ottla.group.consumer.member import MemberState
 from support.consumer_groups import GROUP, Answer, Client, LittleShard, topic_id
@@ -60,6 +61,7 @@ def test_a_heartbeat_without_news_writes_nothing() -> None:
     shard = LittleShard({"t": 2})
     a = Client(shard, "a", ["t"])
     a.beat()
+    a.beat()
     written = len(shard.written)
     assert shard.heartbeat(member_id="a", member_epoch=1).assigned is None
     assert len(shard.written) == written
@@ -104,6 +106,42 @@ def test_an_answer_that_got_lost_is_given_again() -> None:
     shard.set_topics({"t": 2})
     assert shard.heartbeat(member_id="a", member_epoch=1, owned=parts(0)).member_epoch == 2
     assert shard.heartbeat(member_id="a", member_epoch=1, owned=parts(0)).member_epoch == 2
+
+
+def test_an_assignment_is_repeated_until_it_is_acknowledged_but_not_for_ever() -> None:
+    """librdkafka 2.16 sends no full request when an answer is lost by a time-out."""
+    shard = LittleShard({"t": 2})
+    Client(shard, "a", ["t"]).beat()
+    written = len(shard.written)
+    repeated = [shard.heartbeat(member_id="a", member_epoch=1).assigned for _ in range(5)]
+    assert repeated == [parts(0, 1)] * 3 + [None, None]
+    assert len(shard.written) == written
+    shard.set_topics({"t": 3})
+    assert shard.heartbeat(member_id="a", member_epoch=1).assigned == parts(0, 1, 2)
+    assert shard.heartbeat(member_id="a", member_epoch=2).assigned == parts(0, 1, 2), "the answer before was lost"
+    assert shard.heartbeat(member_id="a", member_epoch=2, owned=parts(0, 1, 2)).assigned is None
+    assert shard.heartbeat(member_id="a", member_epoch=2).assigned is None
+
+
+def test_what_a_member_has_to_give_up_is_repeated_as_long_as_others_wait_for_it() -> None:
+    shard = LittleShard({"t": 2})
+    a, b = Client(shard, "a", ["t"]), Client(shard, "b", ["t"])
+    a.beat()
+    b.beat()
+    assert [shard.heartbeat(member_id="a", member_epoch=1).assigned for _ in range(10)] == [parts(0)] * 10
+    assert shard.heartbeat(member_id="a", member_epoch=1, owned=parts(0)).member_epoch == 2
+    assert b.beat().assigned == parts(1)
+
+
+def test_a_coordinator_that_has_loaded_the_group_repeats_assignments() -> None:
+    shard = LittleShard({"t": 2})
+    a = Client(shard, "a", ["t"])
+    a.beat()
+    a.beat()
+    assert shard.heartbeat(member_id="a", member_epoch=1).assigned is None
+    loaded = shard.groups[GROUP] = ConsumerGroup(GROUP, shard.rules)
+    loaded.log = shard.reloaded()
+    assert shard.heartbeat(member_id="a", member_epoch=1).assigned == parts(0, 1)
 
 
 def test_a_topic_that_appears_or_grows_is_noticed_with_the_next_heartbeat() -> None:

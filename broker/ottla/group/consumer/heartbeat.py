@@ -76,12 +76,15 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`examined` and `in_thread` as in `Advance`."""
+    """`examined` and `in_thread` as in `Advance`. `repeats`: the answer's assignment is no news.
+    `acknowledges`: the member reports just what it is assigned."""
 
     answer: HeartbeatAnswer
     entries: list[Entry]
     examined: Seen | None = None
     in_thread: bool = False
+    repeats: bool = False
+    acknowledges: bool = False
 
 
 class Upgrade(NamedTuple):
@@ -170,6 +173,7 @@ def heartbeat(
         return _leave(group, request, to, now)
     decision = decide(group, request, now)
     answer = decision.answer
+    _note_assignment(group, decision)
     entries = [*(moved.entries if moved else ()), *decision.entries]
     computing = group.compute(in_thread=decision.in_thread, now=now)
     if not entries:
@@ -188,6 +192,14 @@ def heartbeat(
         inherited=(lambda: refused_joins(classic)) if classic is not None else list,
     )
     return [*written, *computing]
+
+
+def _note_assignment(group: ConsumerGroup, decision: Decision) -> None:
+    answer = decision.answer
+    if answer.assigned is not None:
+        group.answered_assignment(answer.member_id, repeated=decision.repeats)
+    elif decision.acknowledges:
+        group.acknowledged(answer.member_id)
 
 
 def _refused(code: Code) -> Code:
@@ -220,14 +232,22 @@ def decide(group: ConsumerGroup, request: Heartbeat, now: float) -> Decision:
     )
     entries = replacing + step.entries
     position = step.member.position
-    changed = position.assigned != before.position.assigned
+    is_news = request.is_full or position.assigned != before.position.assigned
+    repeats = not is_news and request.owned is None and group.must_repeat_assignment(step.member)
     answer = HeartbeatAnswer(
         before.id,
         position.epoch,
         group.heartbeat_interval_ms(now) if not entries else min(terms.heartbeat_interval_ms, MOVING_HEARTBEAT_MS),
-        position.assigned if changed or request.is_full else None,
+        position.assigned if is_news or repeats else None,
     )
-    return Decision(answer, entries, step.examined, step.in_thread)
+    return Decision(
+        answer,
+        entries,
+        step.examined,
+        step.in_thread,
+        repeats=repeats,
+        acknowledges=request.owned == position.assigned,
+    )
 
 
 def _subscription(old: Subscription, request: Heartbeat) -> Subscription:

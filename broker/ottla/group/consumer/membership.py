@@ -15,6 +15,7 @@ from ottla.group.classic.group import ClassicGroup
 from ottla.group.consumer.member import Member, MemberState
 from ottla.group.consumer.records import (
     CURRENT_ASSIGNMENT,
+    MEMBER,
     REGEX,
     Entry,
     encode,
@@ -29,6 +30,7 @@ from ottla.metadata.model.image import Image
 __all__ = ["ConsumerMembership", "ConsumerRules", "Terms"]
 
 OFFSET_COMMIT_WITH_EPOCHS = 9
+REPEATS_MAX = 3  # of an assignment that its member has not acknowledged
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +68,8 @@ class ConsumerMembership(HeartbeatGroup[GroupState]):
     def __init__(self, group_id: str, rules: ConsumerRules) -> None:
         super().__init__(group_id, GroupState(group_id), rules)
         self.rules = rules
+        self._repeats: dict[str, int] = {}
+        """By members: how often their assignment may still be repeated."""
 
     @property
     def terms(self) -> Terms:
@@ -113,6 +117,27 @@ class ConsumerMembership(HeartbeatGroup[GroupState]):
     def own_tombstones(self) -> list[Entry]:
         return [Entry(REGEX, (self.group_id, each), None) for each in self.log.regexes]
 
+    # -- assignments that may have got lost
+
+    def must_repeat_assignment(self, member: Member) -> bool:
+        """Whether an answer with this member's assignment may have got lost.
+
+        A client whose request timed out should send all fields again. librdkafka 2.16 does not: it would keep a
+        partition that others wait for until its rebalance timeout, or never fetch one that only it may fetch. So an
+        assignment is repeated until the member reports what it owns; a few times only, since not every client does. A
+        coordinator that has loaded the group does not know what was acknowledged before, and repeats too.
+        """
+        if member.position.state is MemberState.UNREVOKED_PARTITIONS:
+            return True
+        return self._repeats.get(member.id, REPEATS_MAX) > 0
+
+    def answered_assignment(self, member_id: str, *, repeated: bool) -> None:
+        self._repeats[member_id] = self._repeats.get(member_id, REPEATS_MAX) - 1 if repeated else REPEATS_MAX
+
+    def acknowledged(self, member_id: str) -> None:
+        """It reported what it owns."""
+        self._repeats[member_id] = 0
+
     # -- time and the log
 
     def session_timeout_ms(self, member: Member | None) -> int:
@@ -129,6 +154,8 @@ class ConsumerMembership(HeartbeatGroup[GroupState]):
     def on_applied(self, entry: Entry, now: float) -> None:
         if entry.kind == CURRENT_ASSIGNMENT and entry.value is not None:
             self._time_revocation(entry.key[1], now)
+        elif entry.kind == MEMBER and entry.value is None:
+            self._repeats.pop(entry.key[1], None)
         super().on_applied(entry, now)
 
     def _time_revocation(self, member_id: str, now: float) -> None:
