@@ -7,8 +7,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ottla.cli.acl_verdict import verdict
-from ottla.cli.acl_words import KINDS, operations_of, pattern_of, principal_of, sentence, shown_pattern
+from ottla.cli.acl.verdict import verdict
+from ottla.cli.acl.words import KINDS, operations_of, pattern_of, principal_of, sentence, shown_pattern
 from ottla.cli.admin_client import AdminClient
 from ottla.cli.terminal import make_console
 from ottla.errors import Refusal

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ottla.cli.acl_verdict import AuthorizerFacts
+from ottla.cli.acl.verdict import AuthorizerFacts
 from ottla.config.authorizers import super_users_of
 from ottla.errors import Refusal
 from ottla.metadata.decisions.commands import AclFilter

@@ -1,8 +1,8 @@
 """ACLs in words, and the reasons of a verdict."""
 
 import pytest
-from ottla.cli.acl_verdict import AuthorizerFacts, verdict
-from ottla.cli.acl_words import operations_of, pattern_of, principal_of, sentence, shown_pattern
+from ottla.cli.acl.verdict import AuthorizerFacts, verdict
+from ottla.cli.acl.words import operations_of, pattern_of, principal_of, sentence, shown_pattern
 from ottla.errors import Refusal
 from ottla.metadata.model.acls import AclBinding, PatternType, Permission
 from ottla.security.core.access import Operation, Resource

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ottla.cli.acl_words import WORDS, Pattern, sentence
+from ottla.cli.acl.words import WORDS, Pattern, sentence
 from ottla.metadata.model.acls import AclBinding
 from ottla.security.core.access import Operation
 from ottla.security.core.principals import Principal
