@@ -10,8 +10,10 @@ nothing, and keep large buffers for every connection.
 
 import asyncio
 import contextlib
+import logging
 import ssl
 from collections.abc import Callable, Iterable
+from time import perf_counter
 from typing import Any, cast
 
 from ottla.net.handshakes import Handshakes
@@ -20,8 +22,16 @@ __all__ = ["CIPHER_BYTES", "TlsTransport"]
 
 CIPHER_BYTES = 128 * 1024  # that arrive at once, in a buffer that all connections of a listener share
 PIECE_BYTES = 64 * 1024  # encrypted at once: they and their ciphertext stay in the processor's cache
+FED_BYTES = 16 * 1024  # given to OpenSSL at once: it does not come back before it has data or nothing left to read
+DECRYPTING_SECONDS_MAX = 0.005  # of one connection in a turn of the loop
+RECORD_BYTES, OLD_RECORD_BYTES = 22, 512  # around the data of a record of TLS 1.3; of older ones not more than this
+# Of ciphertext without data, which costs OpenSSL much more (a key update derives keys from 27 bytes): a record that is
+# under way, a few key updates, and one in so many bytes of data.
+BARREN_BYTES_MAX, DATA_PER_BARREN_BYTE = 24 * 1024, 64
 JOINED_BYTES_MAX = 16 * 1024  # smaller parts of an answer become one record
 TRUNCATED = "the connection ended without the end of TLS (close_notify)"
+
+log = logging.getLogger("ottla.net")
 
 
 class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
@@ -36,7 +46,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         make_connection: Callable[[], asyncio.BufferedProtocol],
     ) -> None:
         super().__init__()
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._arrived, self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._handshakes = handshakes
         self._arriving = arriving
@@ -45,6 +55,9 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._first: bytes | None = None  # how what the client sent begins
         self._in_turn = False  # the handshake goes on as soon as it is its turn
         self._reading = True
+        self._giving_way = False
+        self._barren_bytes = 0  # of what OpenSSL was given, without the records that gave data
+        self._record_bytes = RECORD_BYTES
         self._ended = False
 
     # as a protocol
@@ -73,9 +86,10 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             return
         if self._first is None:
             self._first = bytes(self._arriving[: min(count, 8)])
-        self._incoming.write(self._arriving[:count])
+        self._arrived.write(self._arriving[:count])
         if self._connection is not None:
-            self._decrypt()
+            if not self._giving_way:
+                self._decrypt()
         elif not self._in_turn:
             self._in_turn = True
             self._handshakes.in_turn(self._shake_hands)
@@ -99,10 +113,14 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._in_turn = False
         if self._ended:
             return
+        self._feed()
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
             self._flush()
+            if self._arrived.pending:
+                self._in_turn = True
+                self._handshakes.in_turn(self._shake_hands)
             return
         except (ssl.SSLError, ValueError) as error:
             self._flush()  # the alert
@@ -111,6 +129,9 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             return
         self._flush()
         self._handshakes.done(self)
+        self._barren_bytes = self._incoming.pending
+        if self._tls.version() != "TLSv1.3":
+            self._record_bytes = OLD_RECORD_BYTES
         connection = self._connection = self._make_connection()
         connection.connection_made(self)
         self._decrypt()
@@ -123,15 +144,23 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     # reading
 
     def _decrypt(self) -> None:
-        """Everything that is here, as long as the connection takes it."""
-        connection = self._connection
+        """What is here, as long as the connection takes it and others need not wait for long."""
+        connection, until = self._connection, perf_counter() + DECRYPTING_SECONDS_MAX
         while self._reading and not self._ended and connection is not None:
+            if not self._incoming.pending:
+                self._feed()
             count, over = self._read_into(connection.get_buffer(-1))
             if count:
+                self._barren_bytes = max(0, self._barren_bytes - count // DATA_PER_BARREN_BYTE)
                 connection.buffer_updated(count)
             if over is not None:
                 self._over(over)
-            if not self._incoming.pending and not self._tls.pending():
+            elif self._barren_bytes - self._incoming.pending > BARREN_BYTES_MAX:
+                self._refuse_barren()
+            if not (self._arrived.pending or self._incoming.pending or self._tls.pending()):
+                break
+            if self._reading and perf_counter() >= until:
+                self._give_way()
                 break
         if self._outgoing.pending and not self._ended:
             self._flush()  # TLS itself had to answer
@@ -146,12 +175,38 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
                 if not got:
                     return count, ""
                 count += cast(int, got)
-                if count == size or not (incoming.pending or tls.pending()):
+                self._barren_bytes -= cast(int, got) + self._record_bytes
+                if count == size or not (incoming.pending or tls.pending() or self._feed_more()):
                     return count, None
         except ssl.SSLWantReadError:  # a part of a record
             return count, None
         except ssl.SSLError as error:
             return count, error
+
+    def _feed(self) -> int:
+        fed = self._incoming.write(self._arrived.read(FED_BYTES))
+        self._barren_bytes += fed
+        return fed
+
+    def _feed_more(self) -> int:
+        """Without a look at the time, unless too little came of it."""
+        return self._feed() if self._barren_bytes < FED_BYTES else 0
+
+    def _refuse_barren(self) -> None:
+        log.warning("connection from %s closed: more than %d bytes of TLS without data", self.host, BARREN_BYTES_MAX)
+        self._flush()
+        self._end()
+
+    def _give_way(self) -> None:
+        """The rest in a later turn; no more is read meanwhile."""
+        self._giving_way = True
+        if not self._socket.is_closing():
+            self._socket.pause_reading()
+        asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._giving_way = False
+        self._read_again()
 
     def _over(self, reason: "Exception | str") -> None:
         connection = self._connection
@@ -176,10 +231,10 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         asyncio.get_running_loop().call_soon(self._read_again)
 
     def _read_again(self) -> None:
-        if not self._reading or self._ended:
+        if not self._reading or self._ended or self._giving_way:
             return
         self._decrypt()
-        if self._reading and not self._ended and not self._socket.is_closing():
+        if self._reading and not (self._ended or self._giving_way) and not self._socket.is_closing():
             self._socket.resume_reading()
 
     # writing

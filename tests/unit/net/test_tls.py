@@ -1,8 +1,11 @@
 """TLS under a connection over real sockets: order, pressure, ends, and those that never get through the handshake."""
 
+import _ssl
 import asyncio
+import ctypes
 import gc
 import logging
+import socket
 import ssl
 import struct
 import weakref
@@ -17,6 +20,7 @@ from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from ottla.api.call import Answer, Call
 from ottla.errors import Code
 from ottla.net import handshakes as bounds
+from ottla.net import tls
 from ottla.net.connection import Connection
 from ottla.net.handshakes import Handshakes
 from ottla.net.listener_security import ListenerSecurity
@@ -75,8 +79,11 @@ class Listening:
         return made
 
     @asynccontextmanager
-    async def talking(self, certificate: str | None = None) -> AsyncIterator[Streams]:
+    async def talking(
+        self, certificate: str | None = None, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+    ) -> AsyncIterator[Streams]:
         context = ssl.create_default_context(cafile=self.folder / "ca.pem")
+        context.maximum_version = version
         if certificate is not None:
             context.load_cert_chain(self.folder / f"{certificate}.pem")
         streams = await asyncio.open_connection("127.0.0.1", self.port, ssl=context, server_hostname="localhost")
@@ -347,3 +354,67 @@ def test_too_many_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     run(listening, test)
     assert len(listening.trail) == 5
+
+
+def send_key_updates(port: int, count: int) -> int:
+    """How many of them were taken, by a client that sends nothing else."""
+    library = ctypes.CDLL(_ssl.__file__)
+    try:
+        for name in ("TLS_client_method", "SSL_CTX_new", "SSL_new"):
+            getattr(library, name).restype = ctypes.c_void_p
+    except AttributeError:
+        pytest.skip("OpenSSL of this Python cannot be called")
+    context = ctypes.c_void_p(library.SSL_CTX_new(ctypes.c_void_p(library.TLS_client_method())))
+    client = ctypes.c_void_p(library.SSL_new(context))
+    with socket.create_connection(("127.0.0.1", port)) as stranger:
+        library.SSL_set_fd(client, stranger.fileno())
+        assert library.SSL_connect(client) == 1
+        sent = 0
+        while sent < count and library.SSL_key_update(client, 1) == 1 and library.SSL_do_handshake(client) == 1:
+            sent += 1
+        library.SSL_free(client)
+        library.SSL_CTX_free(context)
+    return sent
+
+
+def test_key_updates_without_data(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Each derives keys: a megabyte of them a second would keep the loop from everybody."""
+    caplog.set_level(logging.WARNING, "ottla.net")
+    listening = Listening(folder, small)
+
+    async def test() -> None:
+        assert await asyncio.to_thread(send_key_updates, listening.port, 100_000) < 100_000
+        await until(lambda: not listening.open)
+
+    run(listening, test)
+    assert "more than 24576 bytes of TLS without data" in caplog.text
+
+
+def test_a_few_key_updates_are_taken(folder: Path) -> None:
+    listening = Listening(folder, small)
+
+    async def test() -> None:
+        assert await asyncio.to_thread(send_key_updates, listening.port, 200) == 200
+
+    run(listening, test)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_small_records_and_parts_of_large_ones_are_data(
+    folder: Path, version: ssl.TLSVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much is around them, and however often others come in between."""
+    monkeypatch.setattr(tls, "DECRYPTING_SECONDS_MAX", 0.0)
+    listening = Listening(folder, small)
+
+    async def test() -> None:
+        async with listening.talking(version=version) as (reader, writer):
+            for _ in range(30):
+                for byte in heartbeats(20):
+                    writer.write(bytes((byte,)))
+                writer.write(heartbeats(20, member="m" * 30_000))
+                await answers(reader, 40)
+            transport = listening.transports[0]()
+            assert transport is not None and transport._barren_bytes == 0
+
+    run(listening, test)
