@@ -12,6 +12,7 @@ from ottla.api.pacing import LongWork, Pace
 from ottla.api.registry import load_all
 from ottla.net.connection import Connection
 from ottla.net.large_requests import LargeRequests
+from ottla.net.listener_security import PLAIN_LISTENER, ListenerSecurity
 from ottla.net.memory import AnswerMemory, RequestMemory
 from ottla.net.shared import Shared
 from ottla.security.core.access import OpenAuthorizer
@@ -43,11 +44,13 @@ def shared(handlers: Mapping[int, Handle] | None = None) -> Shared:
 
 
 @asynccontextmanager
-async def talking(common: Shared) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def talking(
+    common: Shared, security: ListenerSecurity = PLAIN_LISTENER
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A client's end."""
 
     def factory() -> Connection:
-        return Connection(common, "PLAINTEXT", frame_bytes_max=1 << 20, open_connections=set())
+        return Connection(common, "PLAINTEXT", frame_bytes_max=1 << 20, security=security, open_connections=set())
 
     server = await asyncio.get_running_loop().create_server(factory, "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())

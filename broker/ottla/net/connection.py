@@ -16,6 +16,7 @@ from ottla.net.intake import Intake
 from ottla.net.listener_security import PLAIN_LISTENER, ListenerSecurity
 from ottla.net.outbox import Outbox
 from ottla.net.shared import Shared
+from ottla.net.strangers import login_limits
 from ottla.security.authentication import Authentication
 from ottla.security.core.certificate_names import BadCertificate
 from ottla.security.core.logins import Login
@@ -103,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
             client.authentication = self._authentication = Authentication(
                 rules, host=self._host, clock=self._shared.clock, identify=self._logged_in
             )
-            self._frames.set_limits(rules.receive_bytes_max, None)
+            self._frames.set_limits(rules.receive_bytes_max, login_limits(self._authentication))
             return client
         try:
             client.identify(self._security.principal_of(self._transport.get_extra_info("ssl_object")))
@@ -113,6 +114,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _logged_in(self, login: Login) -> None:
         self._frames.set_limits(*self._limits)
+        self._shared.strangers.leave(self)
         self._handling.client.log_in(login)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -122,6 +124,7 @@ class Connection(asyncio.BufferedProtocol):
             log.info("connection from %s on %s lost: %s", self._host, self._listener, error)
         self._frames.close()
         self._intake.close(self)
+        self._shared.strangers.leave(self)
         if self._is_begun:
             self._outbox.close()
             self._answers.close()
@@ -169,7 +172,10 @@ class Connection(asyncio.BufferedProtocol):
             self.close(f"bad request: {error}")
             return
         frames.settle()
-        intake.reserve(self, self.resume)
+        if self._authentication is None or self._authentication.has_logged_in:
+            intake.reserve(self, self.resume)
+        else:
+            self._shared.strangers.hold(self, frames.unread_bytes)
         answers.flush()
         self._set_reading()
 

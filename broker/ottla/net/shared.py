@@ -9,6 +9,7 @@ from ottla.api.pacing import LongWork
 from ottla.net.admission import Admission
 from ottla.net.large_requests import LargeRequests
 from ottla.net.memory import AnswerMemory, RequestMemory
+from ottla.net.strangers import StrangerMemory
 from ottla.net.turns import Turns
 from ottla.ports import Clock
 from ottla.security.core.access import Authorizer
@@ -34,6 +35,7 @@ class Shared:
     requests: RequestMemory
     answers: AnswerMemory
     large_requests: LargeRequests
+    strangers: StrangerMemory = field(default_factory=StrangerMemory)
     trail: AuditTrail = field(default_factory=NoTrail)
     buffers: ReceiveBuffers = field(default_factory=ReceiveBuffers)
     turns: Turns = field(default_factory=Turns)
