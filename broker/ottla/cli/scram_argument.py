@@ -15,24 +15,25 @@ from ottla.metadata.model.credentials import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,
     MECHANISM_NAMES,
+    SALT_SEED_BYTES,
     ScramCredential,
     ScramKeys,
     hash_size,
+    readable_salt,
     salted_password,
     scram_keys,
 )
 from ottla.metadata.model.records import Record, scram_credential_record
 
-__all__ = ["SALT_BYTES", "scram_record"]
+__all__ = ["scram_record"]
 
-SALT_BYTES = 24
 KEYS = ("name", "password", "iterations", "salt", "saltedpassword")
 
 
 def scram_record(argument: str, *, random_bytes: Callable[[int], bytes]) -> Record:
     """Refusal for what Kafka's tool would not take; it never repeats a password."""
     mechanism, parts = _parsed(argument.strip())
-    salt = _from_base64("salt", parts["salt"]) if "salt" in parts else random_bytes(SALT_BYTES)
+    salt = _from_base64("salt", parts["salt"]) if "salt" in parts else readable_salt(random_bytes(SALT_SEED_BYTES))
     iterations = _number(parts.get("iterations", str(ITERATIONS_MIN)))
     if "password" in parts:
         salted = salted_password(mechanism, parts["password"], salt=salt, iterations=iterations)

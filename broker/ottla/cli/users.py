@@ -13,13 +13,14 @@ from ottla.cli.admin_client import AdminClient
 from ottla.cli.control_access import Ca, Cert, Key
 from ottla.cli.fleet_addresses import control_client, explained
 from ottla.cli.passwords import password
-from ottla.cli.scram_argument import SALT_BYTES
 from ottla.cli.terminal import make_console
 from ottla.errors import Code, Refusal
 from ottla.metadata.model.credentials import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,
     MECHANISM_NAMES,
+    SALT_SEED_BYTES,
+    readable_salt,
     salted_password,
     scram_keys,
 )
@@ -83,7 +84,8 @@ def add(
     numbers = [_number(each) for each in mechanisms or [STRONGEST]]
     client, secret = AdminClient(bootstrap, config), password(password_file, f"password for {name}: ")
     for number in numbers:  # one by one: Kafka changes a user once in a request
-        client.upsert_scram(name, number, secret, iterations=iterations, salt=secrets.token_bytes(SALT_BYTES))
+        salt = readable_salt(secrets.token_bytes(SALT_SEED_BYTES))
+        client.upsert_scram(name, number, secret, iterations=iterations, salt=salt)
         print(f"{name} can log in with {MECHANISM_NAMES[number]}")
 
 

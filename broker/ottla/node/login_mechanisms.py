@@ -9,7 +9,7 @@ from ottla.errors import Refusal
 from ottla.security.core.jaas import BadLoginSettings, parse_login_modules
 from ottla.security.core.logins import Mechanism
 from ottla.security.core.oauthbearer import OAUTHBEARER
-from ottla.security.core.scram import ScramMechanism, accounts_of, decoy_key, no_tokens
+from ottla.security.core.scram import ScramMechanism, accounts_of, decoy_key, iterations_in_use, no_tokens
 from ottla.security.core.tokens import TokenAccounts
 from ottla.security.oauth import oauth_mechanism
 
@@ -32,6 +32,7 @@ def scram(mechanism: int, around: Surroundings) -> Mechanism:
         random_bytes=secrets.token_bytes,
         now_ms=around.system.clock.wall_ms,
         decoy_key=lambda: decoy_key(feed.image.scram_credentials, feed.image.cluster_id),
+        iterations=lambda: iterations_in_use(feed.image.scram_credentials, mechanism),
     )
 
 

@@ -4,23 +4,27 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import re
 from collections.abc import Callable
 from itertools import count
 from random import Random
 
 import pytest
 from kafka.net.sasl.scram import ScramClient
+from ottla.cli.scram_argument import scram_record
 from ottla.metadata.model.credentials import (
+    SALT_SEED_BYTES,
     SCRAM_SHA_256,
     SCRAM_SHA_512,
     PreviousKeys,
     ScramCredential,
+    readable_salt,
     salted_password,
     scram_keys,
 )
 from ottla.security.core.logins import Exchange, Login, LoginRefused, Step
 from ottla.security.core.principals import Principal
-from ottla.security.core.scram import MESSAGE_BYTES_MAX, ScramMechanism, accounts_of
+from ottla.security.core.scram import MESSAGE_BYTES_MAX, ScramMechanism, accounts_of, iterations_in_use
 
 SALT, ITERATIONS = b"a salt of somebody", 4096
 REFUSED = "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
@@ -46,6 +50,7 @@ def server(
         random_bytes=lambda size: next(numbers).to_bytes(size, "big"),
         now_ms=now_ms,
         decoy_key=lambda: b"nobody knows",
+        iterations=lambda: iterations_in_use(kept, mechanism),
     )
 
 
@@ -120,7 +125,42 @@ def test_somebody_unknown_has_a_salt_of_their_own_that_stays() -> None:
 
     assert shown(b"bob") == shown(b"bob") != shown(b"eve")
     assert shown(b"bob").endswith(b",i=4096")
-    assert len(base64.b64decode(shown(b"bob").split(b",")[0][2:])) == 25
+    assert len(base64.b64decode(shown(b"bob").split(b",")[0][2:])) in (24, 25, 26)
+
+
+def test_salts_are_like_those_of_kafkas_tools() -> None:
+    """new BigInteger(130, random).toString(36): two in five have 26 digits."""
+    assert readable_salt(b"\xff" * 64) == b"%s" % _to_base_36((1 << 130) - 1)
+    random = Random(1)
+    lengths = [len(readable_salt(random.randbytes(SALT_SEED_BYTES))) for _ in range(2_000)]
+    assert set(lengths) <= {22, 23, 24, 25, 26} and 0.37 < lengths.count(26) / len(lengths) < 0.43
+
+
+def test_salts_of_our_own_tool_are_too() -> None:
+    record = scram_record("SCRAM-SHA-256=[name=ann,password=secret]", random_bytes=Random(1).randbytes)
+    assert re.fullmatch(b"[0-9a-z]{22,26}", record.scram_credential.salt)
+
+
+def _to_base_36(number: int) -> bytes:
+    text = ""
+    while number:
+        text = "0123456789abcdefghijklmnopqrstuvwxyz"[number % 36] + text
+        number //= 36
+    return text.encode()
+
+
+def test_iterations_of_somebody_unknown_are_among_those_in_use() -> None:
+    """By name, and another number of somebody else moves few; the salt of those moves, too."""
+    users = {"ann": credential("secret"), "bea": ScramCredential(SALT, 8192, credential("x").keys)}
+    one, two = server({"bea": users["bea"]}), server(users)
+    names = [f"name {number}" for number in range(300)]
+    assert {one.decoy(name).credential.iterations for name in names} == {8192}
+    assert one.decoy("name 1", by_token=True).credential.iterations == ITERATIONS
+    shown = [two.decoy(name).credential for name in names]
+    assert 90 < sum(each.iterations == 8192 for each in shown) < 210
+    for name, each in zip(names, shown, strict=True):
+        assert (each.salt == one.decoy(name).credential.salt) == (each.iterations == 8192)
+    assert server({}).decoy("ann").credential.iterations == 4096
 
 
 def test_names_are_escaped() -> None:

@@ -14,6 +14,7 @@ __all__ = [
     "ITERATIONS_MAX",
     "ITERATIONS_MIN",
     "MECHANISM_NAMES",
+    "SALT_SEED_BYTES",
     "SCRAM_SHA_256",
     "SCRAM_SHA_512",
     "PreviousKeys",
@@ -22,6 +23,7 @@ __all__ = [
     "ScramOwner",
     "hash_name",
     "hash_size",
+    "readable_salt",
     "salted_password",
     "scram_keys",
 ]
@@ -30,6 +32,7 @@ __all__ = [
 SCRAM_SHA_256, SCRAM_SHA_512 = 1, 2
 MECHANISM_NAMES: Mapping[int, str] = {SCRAM_SHA_256: "SCRAM-SHA-256", SCRAM_SHA_512: "SCRAM-SHA-512"}
 ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
+SALT_SEED_BYTES, SALT_BITS, SALT_DIGITS = 17, 130, "0123456789abcdefghijklmnopqrstuvwxyz"
 
 ScramOwner = tuple[str, int]
 """User and mechanism: each has its own credential."""
@@ -73,6 +76,16 @@ def hash_name(mechanism: int) -> str:
 
 def hash_size(mechanism: int) -> int:
     return hashlib.new(hash_name(mechanism)).digest_size
+
+
+def readable_salt(seed: bytes) -> bytes:
+    """A salt as Kafka's tools make it: a number of 130 bits to the base 36. One of another form would tell an account
+    from the decoy of somebody who has none."""
+    number, digits = int.from_bytes(seed[:SALT_SEED_BYTES], "big") >> (8 * SALT_SEED_BYTES - SALT_BITS), ""
+    while number:
+        number, digit = divmod(number, len(SALT_DIGITS))
+        digits = SALT_DIGITS[digit] + digits
+    return digits.encode() or b"0"
 
 
 def salted_password(mechanism: int, password: str, *, salt: bytes, iterations: int) -> bytes:

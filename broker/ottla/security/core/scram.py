@@ -3,8 +3,9 @@
     client: n,,n=alice,r=CLIENT                      server: r=CLIENT+SERVER,s=SALT,i=ITERATIONS
     client: c=biws,r=CLIENT+SERVER,p=PROOF           server: v=SIGNATURE
 
-Somebody unknown is asked for a proof like everybody else, with a salt that is always the same for that name, and is
-refused with the same words at the same place after the same work: who has an account cannot be found out here.
+Somebody unknown is asked for a proof like everybody else, with a salt and iterations that stay the same for that name
+and look like those of others, and is refused with the same words at the same place after the same work: who has an
+account cannot be found out here.
 """
 
 import base64
@@ -12,7 +13,8 @@ import binascii
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from ottla.metadata.model.credentials import (
@@ -23,17 +25,27 @@ from ottla.metadata.model.credentials import (
     ScramOwner,
     hash_name,
     hash_size,
+    readable_salt,
 )
 from ottla.security.core.logins import Login, LoginRefused, Step
 from ottla.security.core.principals import USER, Principal
 
-__all__ = ["Account", "Accounts", "ScramExchange", "ScramMechanism", "accounts_of", "decoy_key", "no_tokens"]
+__all__ = [
+    "Account",
+    "Accounts",
+    "ScramExchange",
+    "ScramMechanism",
+    "accounts_of",
+    "decoy_key",
+    "iterations_in_use",
+    "no_tokens",
+]
 
 MESSAGE_BYTES_MAX = 1 << 17  # a user name has up to 32 KiB, and every byte of it may have to be escaped
 CLIENT_NONCE_MAX = 1024
 SERVER_NONCE_BYTES = 24
 TOKEN_AUTH = "tokenauth"
-SALT_SIZE, SALT_DIGITS = 25, "0123456789abcdefghijklmnopqrstuvwxyz"  # of what Kafka's tools make
+LOOKED_AT_MAX = 256  # of the credentials, the oldest: at every login
 
 NAME = r"(?:[^\x00,=]|=2C|=3D)+"
 EXTENSIONS = r"(?P<extensions>(?:,[A-Za-z]+=[^\x00,]+)*)"
@@ -86,6 +98,16 @@ def decoy_key(credentials: Mapping[ScramOwner, ScramCredential], cluster_id: str
     return cluster_id.encode() if oldest is None else oldest.keys.server
 
 
+def iterations_in_use(credentials: Mapping[ScramOwner, ScramCredential], mechanism: int) -> Collection[int]:
+    """The same on all brokers, like `decoy_key`."""
+    oldest = islice(credentials.items(), LOOKED_AT_MAX)
+    return {credential.iterations for (_, number), credential in oldest if number == mechanism}
+
+
+def _none_in_use() -> Collection[int]:
+    return ()
+
+
 class ScramMechanism:
     """`random_bytes` and `now_ms` are asked at every login. `decoy_key` must be the same on all brokers and known to no
     client: from it comes what somebody unknown is shown."""
@@ -98,6 +120,7 @@ class ScramMechanism:
         random_bytes: Callable[[int], bytes],
         now_ms: Callable[[], int],
         decoy_key: Callable[[], bytes],
+        iterations: Callable[[], Collection[int]] = _none_in_use,
     ) -> None:
         self.name = MECHANISM_NAMES[mechanism]
         self.number = mechanism
@@ -105,18 +128,23 @@ class ScramMechanism:
         self.random_bytes = random_bytes
         self.now_ms = now_ms
         self._decoy_key = decoy_key
+        self._iterations = iterations
 
     def begin(self, host: str) -> "ScramExchange":
         return ScramExchange(self)
 
-    def decoy(self, name: str) -> Account:
-        """Nobody can prove to have its password, since nobody knows of one."""
+    def decoy(self, name: str, by_token: bool = False) -> Account:
+        """Nobody can prove to have its password, since nobody knows of one. When its iterations change its salt does,
+        too: it looks like a new password."""
         key = self._decoy_key()
-        salt, stored, server = (
-            hmac.digest(key, b"%s %s" % (what, name.encode()), hash_name(self.number))
-            for what in (b"salt", b"stored", b"server")
-        )
-        credential = ScramCredential(_readable(salt), ITERATIONS_MIN, ScramKeys(stored, server))
+
+        def made(what: bytes) -> bytes:
+            return hmac.digest(key, b"%s %s" % (what, name.encode()), hash_name(self.number))
+
+        in_use = () if by_token else self._iterations()
+        iterations = max(in_use, key=lambda each: made(b"iterations %d" % each), default=ITERATIONS_MIN)
+        salt = readable_salt(made(b"salt %d" % iterations))
+        credential = ScramCredential(salt, iterations, ScramKeys(made(b"stored"), made(b"server")))
         return Account(credential, Principal(USER, name))
 
 
@@ -147,8 +175,9 @@ class ScramExchange:
             raise self._refused(f"a nonce of {len(found['nonce'])} bytes")
         self._name = name = _unescaped(found["name"])
         self._check_authorization(name, found["authorization"])
-        decoy = self._mechanism.decoy(name)
-        account = self._mechanism.accounts(name, _extensions(found["extensions"]).get(TOKEN_AUTH, "").lower() == "true")
+        by_token = _extensions(found["extensions"]).get(TOKEN_AUTH, "").lower() == "true"
+        decoy = self._mechanism.decoy(name, by_token)
+        account = self._mechanism.accounts(name, by_token)
         self._is_known = account is not None
         self._account = account or decoy
         self._header = found["header"]
@@ -218,8 +247,3 @@ def _bytes_of(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
         return b""
-
-
-def _readable(digest: bytes) -> bytes:
-    """A salt as Kafka's tools make it."""
-    return "".join(SALT_DIGITS[byte % len(SALT_DIGITS)] for byte in digest[:SALT_SIZE]).encode()

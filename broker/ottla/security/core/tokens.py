@@ -4,14 +4,19 @@ import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
-from ottla.metadata.model.credentials import ITERATIONS_MIN, ScramCredential, salted_password, scram_keys
+from ottla.metadata.model.credentials import (
+    ITERATIONS_MIN,
+    ScramCredential,
+    readable_salt,
+    salted_password,
+    scram_keys,
+)
 from ottla.metadata.model.tokens import DelegationToken, token_mac, token_password
 from ottla.security.core.principals import Principal
 from ottla.security.core.scram import Account
 
 __all__ = ["TokenAccounts", "TokenMacs", "principal_of"]
 
-SALT_SIZE = 24
 CREDENTIALS_KEPT_MAX = 1_000
 
 
@@ -87,7 +92,7 @@ class TokenAccounts:
         return kept
 
     def _make(self, token_id: str) -> ScramCredential:
-        salt = hmac.digest(self._secret_key.encode(), b"salt " + token_id.encode(), "sha512")[:SALT_SIZE]
+        salt = readable_salt(hmac.digest(self._secret_key.encode(), b"salt " + token_id.encode(), "sha512"))
         password = token_password(token_mac(self._secret_key, token_id))
         salted = salted_password(self._mechanism, password, salt=salt, iterations=ITERATIONS_MIN)
         return ScramCredential(salt, ITERATIONS_MIN, scram_keys(self._mechanism, salted))
