@@ -28,6 +28,10 @@ ATTACKS_ON_FLEETS = tuple(f"tests/hostile/test_{what}.py" for what in ("regex", 
 QUICK = ("memory", "regex", "mutated_requests", "files", "coordinators", "lookups")
 QUICK_ATTACKS = tuple(f"tests/hostile/test_{what}.py" for what in QUICK)
 SIMULATED_COORDINATORS = tuple(f"tests/sim/test_{what}_sim.py" for what in ("group", "txn", "share", "share_state"))
+# What clients need to come in is in `make test`; what changes while they are there, and the tools, are here.
+LOGINS = ("tls_renewal", "reauthentication", "oauth_login", "delegation_tokens", "rotation_under_load", "scram_users")
+RIGHTS = ("acls_cli", "acls_clients", "scram_cli")
+SECURITY = (*(f"tests/compat/test_{what}.py" for what in (*LOGINS, *RIGHTS)), "tests/fleet/test_secure_fleet.py")
 COORDINATED = ("*fire*", "*quota*", "*group*", "*transaction*")
 # As they are named, not by how many tests a file has: the one long test would begin last, and one of two would idle.
 AS_NAMED = (*SHARED, "--no-loadscope-reorder")
@@ -76,12 +80,12 @@ def without(*paths: str) -> tuple[str, ...]:
 ON_ONE_MACHINE = (
     Chapter("check and unit", 2.5, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
     Chapter("simulation", 2, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2", *without(*SIMULATED_COORDINATORS)),)),
-    Chapter("one-broker clients", 3, ((*PYTEST, *ONE_BROKER, *SHARED, *without(*coordinated(), ROLL)),)),
+    Chapter("one-broker clients", 3, ((*PYTEST, *ONE_BROKER, *SHARED, *without(*coordinated(), *SECURITY, ROLL)),)),
     Chapter("hostile clients", 2.5, ((*PYTEST, *QUICK_ATTACKS),)),
     Chapter(
         "fleet",
         3,
-        ((*PYTEST, "tests/fleet", *SHARED, *without(FAILOVER, *FAULTS, *LOCAL_PIPELINE, *coordinated())),),
+        ((*PYTEST, "tests/fleet", *SHARED, *without(FAILOVER, *FAULTS, *LOCAL_PIPELINE, *SECURITY, *coordinated())),),
     ),
     Chapter("local pipeline", 2, ((*PYTEST, *LOCAL_PIPELINE),)),
 )
@@ -95,8 +99,9 @@ LONGER = (
         8,
         ((*PYTEST, *coordinated(), *AS_NAMED), (*PYTEST, "--fleet", *in_a_fleet(), *AS_NAMED)),
     ),
+    Chapter("security", 4, ((*PYTEST, *SECURITY, *AS_NAMED),)),
     Chapter("rolls from version to version", 1.5, ((*PYTEST, ROLL),)),
-    Chapter("Kubernetes and Spark", 18, ((*PYTEST, "tests/cluster", "--durations=12"),)),
+    Chapter("Kubernetes and Spark", 14, ((*PYTEST, "tests/cluster", "--durations=12"),)),
 )
 TIERS = {"test": Tier(12, ON_ONE_MACHINE), "test-all": Tier(60, ON_ONE_MACHINE + LONGER)}
 
