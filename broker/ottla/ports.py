@@ -72,7 +72,7 @@ class Lock(Protocol):
 
 
 class Disk(Protocol):
-    """A file system. Paths are strings."""
+    """A file system. Paths are strings. Files are made for their own user only: they hold what clients write."""
 
     def open(self, path: str, *, create: bool = False) -> File: ...
     def read_file(self, path: str) -> bytes: ...
@@ -85,8 +85,8 @@ class Disk(Protocol):
         """Sorted names in a folder."""
 
     def modified_ms(self, path: str) -> int: ...
-    def make_folder(self, path: str) -> None:
-        """With parents; no error when it exists."""
+    def make_folder(self, path: str, *, private: bool = False) -> None:
+        """With parents; no error when it exists. `private`: from now on no other user may look into it."""
 
     def rename(self, old: str, new: str) -> None: ...
     def remove(self, path: str) -> None:

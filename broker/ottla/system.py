@@ -40,6 +40,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+OWN_FILE, OWN_FOLDER = 0o600, 0o700
+
 
 class Threads(Protocol):
     def run(self, work: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
@@ -128,6 +130,10 @@ class RealFile:
         os.close(self._fd)
 
 
+def _open_own(path: str, flags: int) -> int:
+    return os.open(path, flags, OWN_FILE)
+
+
 class RealLock:
     __slots__ = ("_fd",)
 
@@ -141,14 +147,14 @@ class RealLock:
 class RealDisk:
     def open(self, path: str, *, create: bool = False) -> RealFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return RealFile(path, os.open(path, flags, 0o644))
+        return RealFile(path, os.open(path, flags, OWN_FILE))
 
     def read_file(self, path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
 
     def replace_file(self, path: str, data: bytes) -> None:
-        with open(path + ".tmp", "wb") as file:
+        with open(path + ".tmp", "wb", opener=_open_own) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -167,8 +173,11 @@ class RealDisk:
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
-    def make_folder(self, path: str) -> None:
+    def make_folder(self, path: str, *, private: bool = False) -> None:
         os.makedirs(path, exist_ok=True)
+        if private:
+            with contextlib.suppress(PermissionError):  # whose folder it is has to see to that
+                os.chmod(path, OWN_FOLDER)
 
     def rename(self, old: str, new: str) -> None:
         os.replace(old, new)
@@ -195,7 +204,7 @@ class RealDisk:
         return shutil.disk_usage(path).total
 
     def lock(self, path: str) -> RealLock:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWN_FILE)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind that Apache Kafka takes and respects

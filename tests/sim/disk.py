@@ -192,7 +192,7 @@ class SimDisk:
     def modified_ms(self, path: str) -> int:
         return self._inode(path).modified_ms
 
-    def make_folder(self, path: str) -> None:
+    def make_folder(self, path: str, *, private: bool = False) -> None:
         path = path.rstrip("/")
         if path not in self._platter.folders:
             self.make_folder(_parent(path))

@@ -193,10 +193,10 @@ def _deny(call: Call, operation: Operation, resource: Resource, name: str) -> No
     """A request that names very many things is told of so many times only."""
     if call.refused is None:
         call.refused = set()
-    if (told := len(call.refused)) > TOLD_MAX:
-        return
-    named = resource_text(resource, name)
+    told, named = len(call.refused), resource_text(resource, name)
     call.refused.add(named)
+    if told > TOLD_MAX:
+        return
     client = call.client
     client.trail.record(
         AuditEvent(

@@ -115,7 +115,7 @@ class Call:
         """Called when the client's connection ends; None where there is no connection."""
         self.allowance: Allowance | None = None
         self.refused: set[str] | None = None
-        """Resources that the client may not use, as the audit trail names them; not more than it tells."""
+        """Resources that the client may not use, as the audit trail names them."""
         self.throttle_ms = 0
         self.is_large = False
         """More elements than are handled at once: the handler has to work in slices."""

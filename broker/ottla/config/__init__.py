@@ -21,7 +21,7 @@ from ottla.config.check import check_broker_setting, check_topic_setting
 from ottla.config.describe import ConfigEntry, Source, Synonym, describe_broker, describe_defaults, describe_topic
 from ottla.config.endpoints import Endpoint, Voter
 from ottla.config.group import check_group_setting, describe_group
-from ottla.config.layers import effective_broker, effective_topic
+from ottla.config.layers import effective_broker, effective_topic, without_effect
 from ottla.config.setting import Importance, Mode, Setting, Type
 from ottla.config.table import BROKER, TOPIC
 from ottla.config.values import BadValue, parse, render
@@ -52,4 +52,5 @@ __all__ = [
     "effective_topic",
     "parse",
     "render",
+    "without_effect",
 ]

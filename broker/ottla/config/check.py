@@ -7,7 +7,7 @@ from ottla.config.setting import Mode, Setting
 from ottla.config.table import BROKER, TOPIC
 from ottla.config.values import BadValue, parse
 
-__all__ = ["broker_setting_of", "check_broker_setting", "check_topic_setting"]
+__all__ = ["broker_setting_of", "check_broker_setting", "check_topic_setting", "may_change"]
 
 # listener.name.<listener>.[<mechanism>.]<setting> gives a setting to one listener only.
 LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]*\.(.*)")
@@ -16,6 +16,12 @@ FOR_ONE_MECHANISM = (
     "connections.max.reauth.ms",
 )  # fmt: skip
 CLUSTER_WIDE_OF_LISTENERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
+# All others of a listener are what its file says: they decide who is let in, or name files of the broker.
+CHANGED_FOR_LISTENERS = frozenset({
+    *CLUSTER_WIDE_OF_LISTENERS, "sasl.jaas.config", "connections.max.reauth.ms", "ssl.key.password",
+    *(f"ssl.keystore.{part}" for part in ("type", "location", "password", "key", "certificate.chain")),
+    *(f"ssl.truststore.{part}" for part in ("type", "location", "password", "certificates")),
+})  # fmt: skip
 OVERRIDES = "max.connections.per.ip.overrides"
 
 
@@ -45,6 +51,15 @@ def check_broker_setting(name: str, text: str, *, dynamic: bool = True, per_brok
     return _problem(setting, text) or (_whole(setting, text, with_hint=not dynamic) if per_broker else None)
 
 
+def may_change(name: str, *, per_broker: bool) -> bool:
+    """Whether a listener's setting may be changed while brokers run, for one of them or for all. True for other names:
+    those that may not be were never taken."""
+    setting = broker_setting_of(name)
+    if setting is None or setting.name == name:
+        return True
+    return _cannot_change(setting, name, per_broker=per_broker) is None
+
+
 def broker_setting_of(name: str) -> Setting | None:
     """The setting of a name, with or without a listener prefix."""
     if setting := BROKER.get(name):
@@ -57,7 +72,7 @@ def broker_setting_of(name: str) -> Setting | None:
 
 def _cannot_change(setting: Setting, name: str, *, per_broker: bool) -> str | None:
     for_listener = name != setting.name
-    if setting.mode is Mode.READ_ONLY and not for_listener:
+    if setting.name not in CHANGED_FOR_LISTENERS if for_listener else setting.mode is Mode.READ_ONLY:
         return f"Cannot update these configs dynamically: Set({name})"
     if setting.name.startswith("ssl.") and not for_listener:
         return (

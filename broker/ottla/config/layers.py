@@ -1,6 +1,7 @@
 """The effective value of a setting: the topic's, else the broker's, the fleet's, server.properties', the default. Pure.
 
-Dynamic values are texts from the metadata log; one that does not parse is ignored, as in Kafka.
+Dynamic values are texts from the metadata log; one that does not parse, or that only a file
+may give for a listener, is ignored, as in Kafka.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,12 +10,12 @@ from types import MappingProxyType
 from typing import Any
 
 from ottla.config.broker import BrokerConfig
-from ottla.config.check import broker_setting_of
+from ottla.config.check import broker_setting_of, may_change
 from ottla.config.setting import HOUR_MS
 from ottla.config.table import BROKER, TOPIC
 from ottla.config.values import BadValue, parse
 
-__all__ = ["broker_synonyms", "effective_broker", "effective_topic"]
+__all__ = ["broker_synonyms", "effective_broker", "effective_topic", "without_effect"]
 
 Texts = tuple[tuple[str, str], ...]
 
@@ -47,6 +48,12 @@ def effective_topic(
     return _effective_topic(static, _texts(cluster), _texts(broker), _texts(topic))
 
 
+def without_effect(cluster: Mapping[str, str], broker: Mapping[str, str]) -> list[str]:
+    """Names of dynamic settings that are ignored because only a file may give them, at this level."""
+    layers = ((cluster, False), (broker, True))
+    return sorted(name for layer, per_broker in layers for name in layer if not may_change(name, per_broker=per_broker))
+
+
 def _texts(layer: Mapping[str, str]) -> Texts:
     return tuple(sorted(layer.items())) if layer else ()
 
@@ -54,9 +61,10 @@ def _texts(layer: Mapping[str, str]) -> Texts:
 @lru_cache(maxsize=64)
 def _effective_broker(static: BrokerConfig, cluster: Texts, broker: Texts) -> Mapping[str, Any]:
     values = dict(static.values)
-    for name, text in (*cluster, *broker):
+    layers = ((cluster, False), (broker, True))
+    for name, text, per_broker in ((*pair, per_broker) for layer, per_broker in layers for pair in layer):
         setting = broker_setting_of(name)
-        if setting is None:
+        if setting is None or not may_change(name, per_broker=per_broker):
             continue
         try:
             value = parse(setting, text)

@@ -27,10 +27,14 @@ HANDLERS = (
 
 class ListenerSettings:
     """`settings["ssl.client.auth"]` is the typed value for this listener. `values` are all of the broker's, with those
-    of listeners under their whole names; a live view of them makes this live."""
+    of listeners under their whole names; a live view of them makes this live. `given` is what the broker started with:
+    what must not change while it runs is read there."""
 
-    def __init__(self, endpoint: Endpoint, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self, endpoint: Endpoint, values: Mapping[str, Any], *, given: "ListenerSettings | None" = None
+    ) -> None:
         self.endpoint = endpoint
+        self.given = given or self
         self._values = values
         self._prefix = f"listener.name.{endpoint.name.lower()}."
 

@@ -12,7 +12,7 @@ from ottla.config import (
     render,
 )
 from ottla.metadata.decisions.commands import Context
-from ottla.metadata.model.state import ResourceType
+from ottla.metadata.model.state import ConfigResource, ResourceType
 from ottla.replica.settings import LiveSettings
 
 __all__ = ["make_context"]
@@ -22,7 +22,7 @@ def make_context(settings: LiveSettings, **facts: Any) -> Context:
     return Context(
         default_partitions=settings.broker("num.partitions"),
         default_replication_factor=settings.broker("default.replication.factor"),
-        check_config=lambda kind, name, value: check_setting(kind, name, value, settings),
+        check_config=lambda resource, name, value: check_setting(resource, name, value, settings),
         is_list_setting=is_list,
         default_setting=default_text,
         min_insync_replicas=settings.broker("min.insync.replicas"),
@@ -34,13 +34,15 @@ def make_context(settings: LiveSettings, **facts: Any) -> Context:
     )
 
 
-def check_setting(resource_type: int, name: str, value: str, settings: LiveSettings) -> str | None:
+def check_setting(resource: ConfigResource, name: str, value: str, settings: LiveSettings) -> str | None:
     """None when the value is good, otherwise the message for the client."""
+    resource_type, resource_name = resource
     if resource_type == ResourceType.TOPIC:
         return check_topic_setting(name, value)
     if resource_type == ResourceType.GROUP:
         return check_group_setting(name, value, settings.broker)
-    return check_broker_setting(name, value, dynamic=True)
+    fleet_wide = None if resource_name else check_broker_setting(name, value, per_broker=False)
+    return fleet_wide or check_broker_setting(name, value)
 
 
 def is_list(resource_type: int, name: str) -> bool:

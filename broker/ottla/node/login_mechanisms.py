@@ -1,5 +1,6 @@
 """The mechanisms of SASL that need more than a listener's settings: users in the metadata, keys of a provider."""
 
+import logging
 import secrets
 from collections.abc import Mapping
 
@@ -14,6 +15,8 @@ from ottla.security.core.tokens import TokenAccounts
 from ottla.security.oauth import oauth_mechanism
 
 __all__ = ["oauthbearer", "scram"]
+
+log = logging.getLogger("ottla.security")
 
 JAAS = "sasl.jaas.config"
 
@@ -38,11 +41,20 @@ def scram(mechanism: int, around: Surroundings) -> Mechanism:
 
 def oauthbearer(settings: ListenerSettings, around: Surroundings) -> Mechanism:
     return oauth_mechanism(
-        lambda name: settings.of_mechanism(OAUTHBEARER, name),
+        lambda name: settings.given.of_mechanism(OAUTHBEARER, name),
         clock=around.system.clock,
         threads=around.system.threads,
-        options=_options(settings),
+        options=_options_at_start(settings),
     )
+
+
+def _options_at_start(settings: ListenerSettings) -> Mapping[str, str]:
+    try:
+        return _options(settings)
+    except Refusal as refusal:
+        options = _options(settings.given)
+        log.error("%s: that of the file stays in force", refusal)
+        return options
 
 
 def _options(settings: ListenerSettings) -> Mapping[str, str]:

@@ -97,10 +97,15 @@ class Securing:
         live = LiveValues(around.settings)
         renewal = self._renewal = Renewal(threads=around.system.threads, interval_s=self._look_s)
         for identity in self.identities.values():
-            identity.settings = ListenerSettings(identity.settings.endpoint, live)
+            given = identity.settings
+            identity.settings = ListenerSettings(given.endpoint, live, given=given)
             renewal.add(identity)
-        secured = {each.name: self._secure(ListenerSettings(each, live), around, trail, renewal)
-                   for each in self._config.listeners}  # fmt: skip
+        if ignored := around.settings.without_effect():
+            log.error("set for the fleet or this broker, and ignored: only its file may give %s", ", ".join(ignored))
+        secured = {}
+        for each in self._config.listeners:
+            settings = ListenerSettings(each, live, given=ListenerSettings(each, self._config.values))
+            secured[each.name] = self._secure(settings, around, trail, renewal)
         names = {(ResourceType.BROKER, FLEET_WIDE), (ResourceType.BROKER, str(self._config.node_id))}
 
         def image_moved(old: Image, new: Image, changes: Changes) -> None:
@@ -143,7 +148,7 @@ class Securing:
             )
 
     def _made(self, settings: ListenerSettings, around: Surroundings, renewal: Renewal) -> Mapping[str, Mechanism]:
-        names = settings["sasl.enabled.mechanisms"]
+        names = settings.given["sasl.enabled.mechanisms"]
         return {name: self._mechanisms[name](settings, around, renewal) for name in names}
 
     def _login(self, settings: ListenerSettings, mechanisms: Mapping[str, Mechanism], trail: AuditTrail) -> LoginRules:

@@ -16,7 +16,7 @@ CHECKSUM_SIZE = 4
 
 def write_bootstrap(disk: Disk, metadata_dir: str, data: bytes) -> None:
     folder = f"{metadata_dir}/{FOLDER_NAME}"
-    disk.make_folder(folder)
+    disk.make_folder(folder, private=True)  # keys of users
     disk.replace_file(f"{folder}/{NAME}", zlib.crc32(data).to_bytes(CHECKSUM_SIZE, "big") + data)
     disk.sync_folder(metadata_dir)
 

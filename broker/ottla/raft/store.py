@@ -59,7 +59,7 @@ class RaftStore:
         Data of a killed process may be in the page cache only. From now on the node votes and acknowledges by what it
         found here, so everything is synced.
         """
-        self._disk.make_folder(self.folder)
+        self._disk.make_folder(self.folder, private=True)
         self._disk.sync_folder(self.folder.rpartition("/")[0])  # otherwise a power loss may remove the folder
         self._disk.sync_folder(self.folder)
         hard_state = self._load_state(seed)

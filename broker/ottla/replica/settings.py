@@ -12,6 +12,7 @@ from ottla.config import (
     describe_topic,
     effective_broker,
     effective_topic,
+    without_effect,
 )
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import ResourceType
@@ -47,6 +48,10 @@ class LiveSettings:
     def broker_values(self) -> Mapping[str, Any]:
         """All of them, as they are now; those of listeners under their whole names."""
         return effective_broker(self._config, self._fleet, self._own)
+
+    def without_effect(self) -> list[str]:
+        """Names of this broker's dynamic settings that are ignored."""
+        return without_effect(self._fleet, self._own)
 
     def topic(self, topic: str) -> Mapping[str, Any]:
         """Typed values of all topic settings, under their names."""

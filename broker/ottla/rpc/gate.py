@@ -1,6 +1,7 @@
 """Every call to a node's gRPC server passes here first: who calls, by its certificate, and whether it may.
 
-A refused call ends with PERMISSION_DENIED, or UNAUTHENTICATED when nobody knows whose it is, and is written down.
+A refused call ends with PERMISSION_DENIED, or UNAUTHENTICATED when nobody knows whose it is, and is written down; so is
+one that changes the cluster.
 """
 
 import contextlib
@@ -12,8 +13,9 @@ from urllib.parse import unquote
 import grpc
 import grpc.aio
 
+from ottla.rpc.changes import CHANGES
 from ottla.rpc.roles import CLUSTER_KEY, Caller, Denied, refusal
-from ottla.security.core.audit import AuditEvent, AuditTrail, NoTrail
+from ottla.security.core.audit import AuditEvent, AuditTrail, NoTrail, Verdict, resource_lines
 from ottla.security.core.identities import identity_among
 from ottla.security.core.principals import ANONYMOUS, Principal
 
@@ -29,7 +31,7 @@ REASON_CHARACTERS_MAX = 300
 
 
 class Gate:
-    """`host_of` turns gRPC's name of a peer into its address. Refusals are written into `trail`."""
+    """`host_of` turns gRPC's name of a peer into its address. Refusals and changes are written into `trail`."""
 
     def __init__(self, *, cluster_id: str | None, host_of: Callable[[str], str]) -> None:
         self._cluster_id = cluster_id
@@ -51,6 +53,9 @@ class Gate:
         async def call(request: Any, context: Context) -> Any:
             try:
                 self._admit(method, context)
+                if (named := CHANGES.get(method)) is not None:
+                    for line in resource_lines(named(request)):
+                        self._record(method, context, "allowed", resource=line)
                 return await behaviour(request, context)
             except Denied as denied:
                 await self._refuse(method, context, denied)
@@ -75,22 +80,26 @@ class Gate:
             raise denied
 
     async def _refuse(self, method: str, context: Context, denied: Denied) -> NoReturn:
+        reason = str(denied)[:REASON_CHARACTERS_MAX]
+        self._record(method, context, "denied", reason=reason)
+        code = grpc.StatusCode.UNAUTHENTICATED if denied.unknown else grpc.StatusCode.PERMISSION_DENIED
+        await context.abort(code, reason)
+        raise AssertionError("abort does not return")
+
+    def _record(self, method: str, context: Context, verdict: Verdict, *, resource: str = "", reason: str = "") -> None:
         caller = caller_of(context)
         who = ANONYMOUS if caller.identity is None else Principal(caller.identity.role, caller.identity.name)
-        reason = str(denied)[:REASON_CHARACTERS_MAX]
         self.trail.record(
             AuditEvent(
                 principal=who,
                 host=_host(self._host_of(context.peer())),
                 listener=LISTENER,
                 action=method,
-                verdict="denied",
+                resource=resource,
+                verdict=verdict,
                 reason=reason,
             )
         )
-        code = grpc.StatusCode.UNAUTHENTICATED if denied.unknown else grpc.StatusCode.PERMISSION_DENIED
-        await context.abort(code, reason)
-        raise AssertionError("abort does not return")
 
 
 def caller_of(context: Context) -> Caller:

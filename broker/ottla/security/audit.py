@@ -23,7 +23,7 @@ import msgspec
 
 from ottla.errors import Refusal
 from ottla.ports import Clock
-from ottla.security.core.audit import AuditEvent
+from ottla.security.core.audit import TEXT_CHARACTERS_MAX, AuditEvent
 from ottla.security.core.principals import Principal
 from ottla.security.core.repetition import Repetition
 
@@ -32,7 +32,6 @@ __all__ = ["AuditFile"]
 log = logging.getLogger("ottla.audit")
 
 LINES_WAITING_MAX = 10_000
-TEXT_CHARACTERS_MAX = 500
 FLUSH_SECONDS = 1.0
 STOP_SECONDS = 5.0
 

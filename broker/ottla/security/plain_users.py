@@ -22,18 +22,23 @@ FILE_BYTES_MAX = 16 << 20
 
 def users_source(settings: ListenerSettings) -> "JaasUsers | UsersFile":
     """Raises Refusal when there is nobody who could log in."""
-    path = settings[FILE]
+    path = settings.given[FILE]
     return UsersFile(path) if path else JaasUsers(settings)
 
 
 class JaasUsers:
-    """The line may be changed while the broker runs; one that cannot be read leaves those before in force."""
+    """The line may be changed while the broker runs; one that cannot be read leaves those before in force, at the
+    start those of the broker's file."""
 
     def __init__(self, settings: ListenerSettings) -> None:
         """Raises Refusal."""
         self._settings = settings
         self._line = settings.of_mechanism(PLAIN, JAAS)
-        self._users = _jaas_users(settings)
+        try:
+            self._users = _jaas_users(settings)
+        except Refusal as refusal:
+            self._users = _jaas_users(settings.given)
+            log.error("users of SASL/PLAIN: those of the file stay in force: %s", refusal)
 
     def users(self) -> Mapping[str, str]:
         line = self._settings.of_mechanism(PLAIN, JAAS)

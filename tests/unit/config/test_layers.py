@@ -1,6 +1,6 @@
 """Which layer's value holds, typed."""
 
-from ottla.config import BROKER, TOPIC, configure, effective_broker, effective_topic
+from ottla.config import BROKER, TOPIC, configure, effective_broker, effective_topic, without_effect
 
 
 def static(**settings: str):
@@ -58,3 +58,14 @@ def test_topics_that_set_the_same_share_one_mapping():
     config = static()
     first = effective_topic(config, {}, {}, {"retention.ms": "5", "segment.ms": "6"})
     assert effective_topic(config, {}, {}, {"segment.ms": "6", "retention.ms": "5"}) is first
+
+
+def test_what_only_a_file_may_give_for_a_listener_is_ignored_elsewhere():
+    handler = "listener.name.sasl.oauthbearer.sasl.server.callback.handler.class"
+    cluster = {"listener.name.sasl.ssl.keystore.location": "/x", "log.retention.ms": "7"}
+    broker = {handler: "a.B", "listener.name.sasl.max.connections": "3"}
+    values = effective_broker(static(), cluster, broker)
+    assert values["log.retention.ms"] == 7
+    assert values["listener.name.sasl.max.connections"] == 3
+    assert handler not in values and "listener.name.sasl.ssl.keystore.location" not in values
+    assert without_effect(cluster, broker) == [handler, "listener.name.sasl.ssl.keystore.location"]

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from ottla.config import configure
 from ottla.errors import Refusal
+from ottla.metadata.decisions.commands import IncrementalAlterConfigs, SettingChange, SettingOperation
+from ottla.metadata.model.state import ResourceType
 from ottla.node.securing import Securing
 from support.certificates import Authority
 from support.nodes import InnerNode
@@ -62,3 +64,31 @@ def test_nobody_who_could_log_in(tmp_path: Path, given: dict[str, str], sentence
         assert "hush" not in str(refused.value)
 
     asyncio.run(main())
+
+
+async def change(node: InnerNode, broker: str, name: str, value: str) -> str | None:
+    assert node.node is not None and node.node._quorum is not None
+    resource, wanted = (ResourceType.BROKER, broker), [SettingChange(name, SettingOperation.SET, value)]
+    (outcome,) = await node.node._quorum.controller.submit(IncrementalAlterConfigs([(resource, wanted)]))
+    return outcome.message
+
+
+def test_settings_in_the_metadata_log_cannot_stop_a_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.jaas.config": f'{MODULE} required user_ann="hush";',
+    }  # fmt: skip
+    jaas = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+
+    async def main() -> None:
+        node = InnerNode(tmp_path, 1, **settings)
+        await node.start()
+        assert "default cluster level" in (await change(node, "", jaas, "x") or "")
+        assert await change(node, "1", "sasl.enabled.mechanisms", "PLAIN,FOO") is None
+        assert await change(node, "1", jaas, "oops") is None
+        await node.stop()
+        await node.start()
+        await node.stop()
+
+    asyncio.run(main())
+    assert "users of SASL/PLAIN: those of the file stay in force" in caplog.text

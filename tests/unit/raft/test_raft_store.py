@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ottla.errors import Refusal
+from ottla.raft.bootstrap import write_bootstrap
 from ottla.raft.core.messages import Entry, EntryKind, HardState, Member, Snapshot, Voter, encode_voters
 from ottla.raft.store import RaftStore, Stored
 from ottla.system import RealDisk
@@ -38,6 +39,19 @@ def test_an_empty_folder_begins_with_the_seed(tmp_path: Path) -> None:
     assert stored.hard_state == HardState(0, None, SEED)
     assert stored.snapshot == Snapshot(0, 0, SEED, b"")
     assert list(stored.entries) == []
+
+
+def test_no_other_user_can_read_it(tmp_path: Path) -> None:
+    """It holds keys of users and lines with passwords. Its folder may come from a version that left it open."""
+    folder = tmp_path / "__ottla_metadata"
+    folder.mkdir(mode=0o755)
+    store, _ = open_store(tmp_path)
+    store.persist(HardState(1, None, SEED), Snapshot(1, 1, SEED, b"x"), [entry(2)])
+    store.close()
+    write_bootstrap(RealDisk(), str(tmp_path), b"first users")
+    files = list(folder.iterdir())
+    assert len(files) >= 4
+    assert [path.name for path in (folder, *files) if path.stat().st_mode & 0o077] == []
 
 
 def test_the_seed_of_an_old_log_is_kept(tmp_path: Path) -> None:

@@ -14,9 +14,12 @@ import grpc
 import grpc.aio
 import pytest
 from ottla.errors import Refusal
+from ottla.pb import control_pb2
+from ottla.rpc.changes import CHANGES
 from ottla.rpc.channels import Channels, secured
 from ottla.rpc.credentials import CredentialFiles, WatchedCredentials, of_node, read_credentials
 from ottla.rpc.gate import Context, require_node
+from ottla.rpc.roles import METHODS
 from ottla.rpc.securing import OPEN, RpcSecurity
 from ottla.rpc.server import RpcServer
 from ottla.security.core.audit import AuditEvent
@@ -24,6 +27,7 @@ from support.fleet_certificates import OTHER_CLUSTER_ID, Authority, Files, now, 
 from support.nodes import until
 
 SERVICE = "ottla.pb.Replication"
+ROTATE = "/ottla.pb.Control/RotateScram"
 ECHO, STREAM = f"/{SERVICE}/Echo", f"/{SERVICE}/Stream"
 BOTH, TLS = frozenset({"PLAINTEXT", "TLS"}), frozenset({"TLS"})
 SECONDS = 5.0
@@ -41,6 +45,10 @@ async def echo(request: bytes, context: Context) -> bytes:
     if request.startswith(b"node "):
         require_node(context, int(request[5:]))
     return request
+
+
+async def rotate(asked: control_pb2.RotateScramRequest, context: Context) -> bytes:
+    return b""
 
 
 async def stream(requests: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
@@ -67,6 +75,9 @@ class Node:
             "Stream": grpc.stream_stream_rpc_method_handler(stream),
         }
         self.server.add(SERVICE, methods)
+        read = control_pb2.RotateScramRequest.FromString
+        rotates = grpc.unary_unary_rpc_method_handler(rotate, request_deserializer=read)
+        self.server.add("ottla.pb.Control", {"RotateScram": rotates})
         await self.server.start()
         return self
 
@@ -170,6 +181,53 @@ def test_a_certificate_of_another_cluster_by_the_same_ca_is_denied(tmp_path: Pat
             assert "another cluster" in node.trail.events[-1].reason
 
     run(scene())
+
+
+def test_who_changed_the_cluster_is_written_down(tmp_path: Path, authority: Authority) -> None:
+    async def scene() -> None:
+        asked = control_pb2.RotateScramRequest(user="ann", credentials=[{"stored_key": b"hush"}])
+        async with Node(tmp_path / "node", authority) as node:
+            for files in (authority.issue("person", "alice"), authority.issue("broker", "2")):
+                channel = by(files)(node.address)
+                with contextlib.suppress(grpc.aio.AioRpcError):
+                    await channel.unary_unary(ROTATE)(asked.SerializeToString(), timeout=SECONDS)
+                await channel.close(None)
+            told = [(str(e.principal), e.action, e.resource, e.verdict) for e in node.trail.events]
+            assert told == [("person:alice", ROTATE, "User:ann", "allowed"), ("broker:2", ROTATE, "", "denied")]
+
+    run(scene())
+
+
+def test_every_change_is_written_down() -> None:
+    asks = ("DescribeQuorum", "DescribeFleet", "MayRestart", "DescribeScram", "DescribeTopics")
+    of_nodes = ("Submit", "Heartbeat")
+    control = {method for method in METHODS if method.startswith("/ottla.pb.Control/")}
+    assert control - {f"/ottla.pb.Control/{name}" for name in (*asks, *of_nodes)} == set(CHANGES)
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "names"),
+    [
+        ("Drain", control_pb2.DrainRequest(broker=3), ["Broker:3"]),
+        ("Unregister", control_pb2.UnregisterRequest(broker=3), ["Broker:3"]),
+        ("AddVoter", control_pb2.AddVoterRequest(node=3), ["Voter:3"]),
+        ("RemoveVoter", control_pb2.RemoveVoterRequest(node=3), ["Voter:3"]),
+        (
+            "Reassign",
+            control_pb2.ReassignRequest(moves=[{"topic": "t", "partition": 1, "replicas": [2, 3]}, {"topic": "u"}]),
+            ["Topic:t-1 to 2,3", "Topic:u-0 to where it was"],
+        ),
+        (
+            "AlterTopics",
+            control_pb2.AlterTopicsRequest(topics=[{"name": "t", "configs": {"retention.ms": "1"}}]),
+            ["Topic:t (retention.ms)"],
+        ),
+        ("CreateTopics", control_pb2.CreateTopicsRequest(topics=[{"name": "t"}]), ["Topic:t ()"]),
+        ("DeleteTopics", control_pb2.DeleteTopicsRequest(names=["t", "u"]), ["Topic:t", "Topic:u"]),
+    ],
+)
+def test_what_a_change_names(method: str, asked: Any, names: list[str]) -> None:
+    assert list(CHANGES[f"/ottla.pb.Control/{method}"](asked)) == names
 
 
 def test_a_node_speaks_for_itself_only(tmp_path: Path, authority: Authority) -> None:

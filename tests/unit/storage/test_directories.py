@@ -39,9 +39,9 @@ class FailingDisk(RealDisk):
         self._check(path)
         super().replace_file(path, data)
 
-    def make_folder(self, path: str) -> None:
+    def make_folder(self, path: str, *, private: bool = False) -> None:
         self._check(path)
-        super().make_folder(path)
+        super().make_folder(path, private=private)
 
     def rename(self, old: str, new: str) -> None:
         self._check(old)

@@ -80,7 +80,7 @@ class Limits(msgspec.Struct, frozen=True):
     text_bytes_in_fleet_max: int = 32 << 20
 
 
-def _accept_setting(resource_type: int, name: str, value: str) -> str | None:
+def _accept_setting(resource: ConfigResource, name: str, value: str) -> str | None:
     return None
 
 
@@ -97,7 +97,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     default_partitions: int = 1
     default_replication_factor: int = 1
     # None if the value is valid, otherwise the message for INVALID_CONFIG.
-    check_config: Callable[[int, str, str], str | None] = _accept_setting
+    check_config: Callable[[ConfigResource, str, str], str | None] = _accept_setting
     # Whether a setting is a list: only lists allow APPEND and SUBTRACT.
     is_list_setting: Callable[[int, str], bool] = lambda resource_type, name: False
     default_setting: Callable[[int, str], str | None] = lambda resource_type, name: None

@@ -34,12 +34,12 @@ _Wanted = TypeVar("_Wanted")
 VALUE_CHARACTERS_MAX = 2**15 - 1  # Kafka's limit; every node has all settings in memory and in its metadata log
 
 
-def check_settings(resource_type: int, settings: Settings, context: Context) -> None:
+def check_settings(resource: ConfigResource, settings: Settings, context: Context) -> None:
     for key, value in settings.items():
         if value is None:
             continue
         _check_size(value)
-        if (problem := context.check_config(resource_type, key, value)) is not None:
+        if (problem := context.check_config(resource, key, value)) is not None:
             raise KafkaError(Code.invalid_config, problem)
 
 
@@ -88,7 +88,7 @@ def _per_resource(
                 raise KafkaError(Code.invalid_request, "Each resource must appear at most once.")
             _check_resource_name(image, resource)
             settings = new_settings(resource, wanted)
-            check_settings(resource[0], settings, context)
+            check_settings(resource, settings, context)
             _check_min_insync_replicas(image, resource, settings)
             _check_resource_exists(image, resource, context)
         except KafkaError as error:

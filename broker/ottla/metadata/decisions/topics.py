@@ -120,7 +120,7 @@ def _new_settings(topic: NewTopic, context: Context) -> dict[str, str]:
     if missing := [key for key, value in topic.configs if value is None]:
         raise KafkaError(Code.invalid_config, f"Null value not supported for topic configs: {','.join(missing)}")
     settings = {key: value for key, value in topic.configs if value is not None}
-    check_settings(ResourceType.TOPIC, settings, context)
+    check_settings((ResourceType.TOPIC, topic.name), settings, context)
     return settings
 
 

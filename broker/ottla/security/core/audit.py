@@ -1,12 +1,17 @@
 """What is written down for those who have to know who did what. Pure."""
 
+from collections.abc import Iterable, Iterator
 from typing import Literal, Protocol
 
 import msgspec
 
 from ottla.security.core.principals import Principal
 
-__all__ = ["AuditEvent", "AuditTrail", "NoTrail"]
+__all__ = ["TEXT_CHARACTERS_MAX", "AuditEvent", "AuditTrail", "NoTrail", "Verdict", "resource_lines"]
+
+TEXT_CHARACTERS_MAX = 500
+"""A longer text of a line is cut."""
+LINES_MAX = 1_000  # of one request
 
 Verdict = Literal["allowed", "denied", "failed"]
 
@@ -33,3 +38,35 @@ class AuditTrail(Protocol):
 class NoTrail:
     def record(self, event: AuditEvent) -> None:
         pass
+
+
+def resource_lines(names: Iterable[str]) -> Iterator[str]:
+    """The names that a change means, once each, in as many lines as they need: what is cut off would be hidden."""
+    line, lines = "", 0
+    for piece in (piece for name in _different(names) for piece in _pieces(name)):
+        longer = f"{line}, {piece}" if line else piece
+        if len(longer) <= TEXT_CHARACTERS_MAX:
+            line = longer
+            continue
+        if (lines := lines + 1) >= LINES_MAX:
+            yield "… and more of the same request"
+            return
+        yield line
+        line = piece
+    if line:
+        yield line
+
+
+def _different(names: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for name in names:
+        if name not in seen:
+            seen.add(name)
+            yield name
+
+
+def _pieces(name: str) -> Iterator[str]:
+    yield name[:TEXT_CHARACTERS_MAX]
+    size = TEXT_CHARACTERS_MAX - 1
+    for start in range(TEXT_CHARACTERS_MAX, len(name), size):
+        yield "…" + name[start : start + size]
