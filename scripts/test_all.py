@@ -19,8 +19,6 @@ PYTEST = ("-m", "pytest")
 SHARED = ("-n", "2", "--dist", "loadscope")
 # It measures time, so nothing else may run beside it.
 FAILOVER = "tests/fleet/test_failover.py"
-ONE_BROKER = ("tests/compat", "tests/versions")
-ROLL = "tests/versions/test_roll.py"
 LOCAL_PIPELINE = ("tests/fleet/test_pipeline.py", "tests/fleet/test_up.py")
 # The longest first: of two that run beside each other, none idles.
 FAULTS = ("tests/fleet/test_faults.py", "tests/fleet/test_stuck_loop.py", "tests/fleet/test_lost_log_dir.py")
@@ -29,9 +27,13 @@ QUICK = ("memory", "regex", "mutated_requests", "files", "coordinators", "lookup
 QUICK_ATTACKS = tuple(f"tests/hostile/test_{what}.py" for what in QUICK)
 SIMULATED_COORDINATORS = tuple(f"tests/sim/test_{what}_sim.py" for what in ("group", "txn", "share", "share_state"))
 # What clients need to come in is in `make test`; what changes while they are there, and the tools, are here.
-LOGINS = ("tls_renewal", "reauthentication", "oauth_login", "delegation_tokens", "rotation_under_load", "scram_users")
-RIGHTS = ("acls_cli", "acls_clients", "scram_cli")
-SECURITY = (*(f"tests/compat/test_{what}.py" for what in (*LOGINS, *RIGHTS)), "tests/fleet/test_secure_fleet.py")
+LOGINS = ("tls_renewal", "reauthentication", "oauth_login", "delegation_tokens", "rotation_under_load")
+USERS = ("scram_users", "scram_format", "scram_cli")
+RIGHTS = ("acls_cli", "acls_clients", "acls_enforced")
+SECURITY = (
+    *(f"tests/compat/test_{what}.py" for what in (*LOGINS, *USERS, *RIGHTS)),
+    "tests/fleet/test_secure_fleet.py",
+)
 COORDINATED = ("*fire*", "*quota*", "*group*", "*transaction*")
 # As they are named, not by how many tests a file has: the one long test would begin last, and one of two would idle.
 AS_NAMED = (*SHARED, "--no-loadscope-reorder")
@@ -80,7 +82,7 @@ def without(*paths: str) -> tuple[str, ...]:
 ON_ONE_MACHINE = (
     Chapter("check and unit", 2.5, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
     Chapter("simulation", 2, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2", *without(*SIMULATED_COORDINATORS)),)),
-    Chapter("one-broker clients", 3, ((*PYTEST, *ONE_BROKER, *SHARED, *without(*coordinated(), *SECURITY, ROLL)),)),
+    Chapter("one-broker clients", 3, ((*PYTEST, "tests/compat", *SHARED, *without(*coordinated(), *SECURITY)),)),
     Chapter("hostile clients", 2.5, ((*PYTEST, *QUICK_ATTACKS),)),
     Chapter(
         "fleet",
@@ -100,7 +102,7 @@ LONGER = (
         ((*PYTEST, *coordinated(), *AS_NAMED), (*PYTEST, "--fleet", *in_a_fleet(), *AS_NAMED)),
     ),
     Chapter("security", 4, ((*PYTEST, *SECURITY, *AS_NAMED),)),
-    Chapter("rolls from version to version", 1.5, ((*PYTEST, ROLL),)),
+    Chapter("from version to version", 1.5, ((*PYTEST, "tests/versions"),)),
     Chapter("Kubernetes and Spark", 14, ((*PYTEST, "tests/cluster", "--durations=12"),)),
 )
 TIERS = {"test": Tier(12, ON_ONE_MACHINE), "test-all": Tier(60, ON_ONE_MACHINE + LONGER)}
