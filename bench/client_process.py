@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +22,7 @@ BUSY_THREAD = 0.90
 BUSY_MACHINE = 0.95
 SAMPLE_S = 0.1
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+CLIENT_SETTINGS = "BENCH_CLIENT_SETTINGS"  # read by bench/clients/connecting.py
 # Starting an interpreter or a JVM and connecting are no part of the steady run.
 PYTHON_WARM_UP_S = 0.5
 JAVA_WARM_UP_S = 1.5
@@ -141,9 +142,10 @@ def run_client(
     )
 
 
-def client_program(name: str, *arguments: object) -> list[str]:
-    """One of bench/clients, in a Python of its own."""
-    return [sys.executable, str(Path(__file__).parent / "clients" / f"{name}.py"), *map(str, arguments)]
+def client_program(name: str, *arguments: object, settings: Mapping[str, str] | None = None) -> list[str]:
+    """One of bench/clients, in a Python of its own. `settings` are librdkafka's, beside those of the program."""
+    program = [sys.executable, str(Path(__file__).parent / "clients" / f"{name}.py"), *map(str, arguments)]
+    return ["env", f"{CLIENT_SETTINGS}={json.dumps(dict(settings))}", *program] if settings else program
 
 
 def _resident_bytes(pid: int) -> int:

@@ -34,12 +34,18 @@ class Context:
         self, settings: Mapping[str, str] | None = None, *, growing_heap: bool = False
     ) -> Iterator[BrokerProcess]:
         """Started, on an empty folder that is removed afterwards. `growing_heap`: a JVM begins with a small one."""
-        make = PEERS[self.peer]
-        with scratch(f"bench-{self.peer}-") as folder, closing(make(Path(folder), settings=settings)) as broker:
-            self._fit(broker)
+        with self.stopped_broker(settings) as broker:
             if growing_heap and isinstance(broker, GenuineKafka):
                 broker.heap_options = GROWING_HEAP_OPTIONS
             broker.start()
+            yield broker
+
+    @contextmanager
+    def stopped_broker(self, settings: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
+        """For the caller to start."""
+        make = PEERS[self.peer]
+        with scratch(f"bench-{self.peer}-") as folder, closing(make(Path(folder), settings=settings)) as broker:
+            self._fit(broker)
             yield broker
 
     @contextmanager

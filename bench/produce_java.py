@@ -8,7 +8,7 @@ from support.java import java_command
 from bench import differences
 from bench.client_process import JAVA_WARM_UP_S, ClientRun, run_client
 from bench.context import Context, fresh_topic
-from bench.rows import CPU_PER_GB, PRODUCE_RATE, Reading
+from bench.rows import CPU_PER_GB, PRODUCE_RATE, Goal, Reading
 
 GB = 1e9
 RECORD_BYTES = 1000
@@ -40,11 +40,13 @@ def perf(bootstrap: str, topic: str, count: int, settings: list[str]) -> list[st
     return java_command(tool, "--topic", topic, *size, *properties, options=HEAP)
 
 
-def readings(name: str, done: ClientRun, count: int) -> Iterator[Reading]:
+def readings(
+    name: str, done: ClientRun, count: int, rate: Goal = PRODUCE_RATE, cpu: Goal = CPU_PER_GB
+) -> Iterator[Reading]:
     """From its last line: `500000 records sent, 51234.5 records/sec (48.86 MB/sec), …`."""
     summary = re.search(rf"^{count} records sent, ([\d.]+) records/sec", done.output, re.M)
     assert summary, f"no summary from ProducerPerformance:\n{done.output[-1000:]}"
     differs = differences.VALIDATION
-    yield Reading(name, "MB/s", float(summary[1]) * RECORD_BYTES / 1e6, PRODUCE_RATE, done.limited_by, differs)
+    yield Reading(name, "MB/s", float(summary[1]) * RECORD_BYTES / 1e6, rate, done.limited_by, differs)
     cpu_s_per_gb = done.broker_cpu_s / (count * RECORD_BYTES / GB)
-    yield Reading(f"broker CPU, {name}", "CPU s/GB", cpu_s_per_gb, CPU_PER_GB, differs=differs)
+    yield Reading(f"broker CPU, {name}", "CPU s/GB", cpu_s_per_gb, cpu, differs=differs)

@@ -23,6 +23,7 @@ from bench import (
     produce_java,
     produce_librdkafka,
     results,
+    secured,
     share,
     start,
     transactions,
@@ -43,6 +44,7 @@ WORKLOADS: dict[str, Workload] = {
     "groups": groups.run,
     "transactions": transactions.run,
     "share": share.run,
+    "secured": secured.run,
 }
 PEER_NAMES = ("kafka", "ottla")
 ROUNDS = 3

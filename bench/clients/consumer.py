@@ -8,12 +8,13 @@ import sys
 import time
 
 from confluent_kafka import Consumer, TopicPartition
+from connecting import connection
 
 
 def main(bootstrap: str, topic: str, count: int) -> None:
     settings = {"group.id": "unused", "enable.auto.commit": False, "queued.max.messages.kbytes": 262_144}
     larger = {"fetch.message.max.bytes": 4_194_304, "queued.min.messages": 300_000}
-    consumer = Consumer({"bootstrap.servers": bootstrap, **settings, **larger})
+    consumer = Consumer({**connection(bootstrap), **settings, **larger})
     begin = time.perf_counter()
     consumer.assign([TopicPartition(topic, 0, 0)])
     records = size = 0

@@ -8,12 +8,13 @@ import sys
 import time
 
 from confluent_kafka import Producer
+from connecting import connection
 
 WARM_UP = 300
 
 
 def main(bootstrap: str, topic: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+    producer = Producer({**connection(bootstrap), "acks": "all", "linger.ms": 0})
     value = b"x" * 1000
     times = sorted([one(producer, topic, value) for _ in range(count + WARM_UP)][WARM_UP:])
     print(json.dumps({name: 1000 * times[int(len(times) * share)] for name, share in PERCENTILES.items()}))

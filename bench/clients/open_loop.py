@@ -8,6 +8,7 @@ import sys
 import time
 
 from confluent_kafka import Producer
+from connecting import connection
 
 WARM_UP_S = 2.0
 # A call into Python for each record would disturb the schedule.
@@ -17,7 +18,7 @@ PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
 def main(bootstrap: str, topic: str, rate: int, seconds: int) -> None:
     settings = {"acks": "all", "linger.ms": 1, "queue.buffering.max.messages": 1_000_000}
-    producer = Producer({"bootstrap.servers": bootstrap, **settings})
+    producer = Producer({**connection(bootstrap), **settings})
     producer.list_topics(topic)
     value, times = b"x" * 1000, []
     begin, sent = time.perf_counter(), 0

@@ -10,6 +10,7 @@ import time
 from random import Random
 
 from confluent_kafka import Producer
+from connecting import connection
 
 BATCH = 1000
 
@@ -24,7 +25,7 @@ def main(bootstrap: str, topic: str, partitions: int, size: int, count: int, cod
     queue = {"queue.buffering.max.messages": 500_000, "queue.buffering.max.kbytes": 262_144}
     # Only failures are reported: a call into Python for each record would measure the client.
     reports = {"delivery.report.only.error": True, "on_delivery": report}
-    base = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5, "compression.type": codec}
+    base = {**connection(bootstrap), "acks": "all", "linger.ms": 5, "compression.type": codec}
     producer = Producer({**base, **queue, **reports})
     producer.list_topics(topic)
     values = values_for(codec, size)

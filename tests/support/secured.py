@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from support.certificates import Authority
-from support.genuine import GenuineKafka
-from support.ports import free_port
+from support.listeners import listen
 from support.process import BrokerProcess
 
 __all__ = ["PASSWORD", "Secured", "jaas"]
@@ -37,22 +36,14 @@ class Secured:
         stranger.write(folder, "wrong")
         stranger.issue("mallory").write(folder, "mallory")
         self.broker = make_broker()
-        self.ports = {name: self.broker.port if name == "PLAINTEXT" else free_port() for name in PROTOCOLS}
+        self.ports = listen(self.broker, PROTOCOLS)
         self.broker.settings |= self._settings() | dict(settings or {})
         self.broker.start()
 
     def _settings(self) -> dict[str, str]:
-        host, pem = self.broker.host, {"ssl.keystore.type": "PEM", "ssl.keystore.location": f"{self.folder}/broker.pem"}
-        listeners = [f"{name}://{host}:{port}" for name, port in self.ports.items()]
-        controller = [f"CONTROLLER://{host}:{free_port()}"] if isinstance(self.broker, GenuineKafka) else []
-        if controller:
-            self.broker.settings["controller.quorum.bootstrap.servers"] = controller[0].removeprefix("CONTROLLER://")
-        protocols = PROTOCOLS | ({"CONTROLLER": "PLAINTEXT"} if controller else {})
+        pem = {"ssl.keystore.type": "PEM", "ssl.keystore.location": f"{self.folder}/broker.pem"}
         users = f'{PLAIN_MODULE} required user_bob="{PASSWORD}";'
         return {
-            "listeners": ",".join(listeners + controller),
-            "advertised.listeners": ",".join(listeners),
-            "listener.security.protocol.map": ",".join(f"{name}:{each}" for name, each in protocols.items()),
             "listener.name.mtls.ssl.client.auth": "required",
             "listener.name.mtls.ssl.truststore.type": "PEM",
             "listener.name.mtls.ssl.truststore.location": f"{self.folder}/ca.pem",
