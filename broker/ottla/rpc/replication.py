@@ -22,11 +22,12 @@ LOST = (grpc.RpcError, grpc.aio.BaseError, asyncio.InvalidStateError)
 
 
 class ServedStream:
-    """The leader's end."""
+    """The leader's end. Who the follower says to be in its hello must be whom its certificate says."""
 
     def __init__(self, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
         self._context = context
         self._task = asyncio.current_task()
+        self._is_greeted = False
         self.is_closed = False
 
     async def send(self, frame: bytes) -> None:
@@ -40,28 +41,22 @@ class ServedStream:
             frame = await self._context.read()
         except LOST as error:
             raise StreamLost(_reason(error)) from error
-        return frame if isinstance(frame, bytes) else None  # EOF
+        if not isinstance(frame, bytes):
+            return None  # EOF
+        if not self._is_greeted:
+            self._is_greeted = True
+            self._require_sender(frames.decode(frame))
+        return frame
+
+    def _require_sender(self, first: frames.Frame) -> None:
+        if isinstance(first, frames.Hello):
+            require_node(self._context, first.broker_id)
 
     def close(self) -> None:
         """Ends the handler, and with it the call."""
         if self._task is not None and self._task is not asyncio.current_task() and not self.is_closed:
             self._task.cancel()
         self.is_closed = True
-
-
-class _GreetedStream(ServedStream):
-    """Who it says to be in its hello must be whom its certificate says."""
-
-    _greeted = False
-
-    async def receive(self) -> bytes | None:
-        frame = await super().receive()
-        if frame is not None and not self._greeted:
-            self._greeted = True
-            hello = frames.decode(frame)
-            if isinstance(hello, frames.Hello):
-                require_node(self._context, hello.broker_id)
-        return frame
 
 
 class CalledStream:
@@ -108,7 +103,7 @@ def serve(server: RpcServer, host: ReplicaHost) -> None:
     """Let other brokers copy from this one. Before the server starts."""
 
     async def copy(_: Any, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
-        stream = _GreetedStream(context)
+        stream = ServedStream(context)
         try:
             await host.serve_follower(stream)
         except asyncio.CancelledError:

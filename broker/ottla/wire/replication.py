@@ -12,6 +12,7 @@ of them as they lie in the leader's log.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple, TypeVar
@@ -213,7 +214,7 @@ def encode(frame: Frame) -> bytes:
     match frame:
         case Data(entries, batches):
             head = HEAD.pack(KIND_DATA, len(entries))
-            return b"".join([head, *(ENTRY.pack(*entry) for entry in entries), *batches])
+            return b"".join([head, *starmap(ENTRY.pack, entries), *batches])
         case Ack(received_bytes, items):
             return ACK.pack(KIND_ACK, received_bytes, len(items)) + _items(ACKED, items)
         case Watermarks(items):
@@ -235,7 +236,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def _items(layout: Struct, items: Sequence[tuple[object, ...]]) -> bytes:
-    return b"".join(layout.pack(*item) for item in items)
+    return b"".join(starmap(layout.pack, items))
 
 
 def decode(frame: bytes) -> Frame:
@@ -282,7 +283,7 @@ def _read_unfollow(frame: bytes) -> Unfollow:
 
 def _read_ack(frame: bytes) -> Ack:
     _, received, count = ACK.unpack_from(frame)
-    return Ack(received, [Acked(*item) for item in _read_items(frame, ACKED, ACK.size, count)])
+    return Ack(received, list(starmap(Acked, _read_items(frame, ACKED, ACK.size, count))))
 
 
 def _read_watermarks(frame: bytes) -> Watermarks:

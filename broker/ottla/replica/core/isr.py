@@ -79,6 +79,7 @@ class LeaderView:
         self.isr_size_min = isr_size_min
         self.isr = frozenset(isr)
         self.pending: frozenset[int] | None = None
+        self.maximal = self.isr  # with the members of a pending set; kept up by _recount
         self._set_replicas(replicas, now=now)
         self.refresh(now)
 
@@ -104,10 +105,6 @@ class LeaderView:
     def is_settled(self) -> bool:
         """The high watermark has reached everything that was committed before this leader's epoch (KIP-207)."""
         return self.high_watermark >= self.epoch_start
-
-    @property
-    def maximal(self) -> frozenset[int]:
-        return self.isr if self.pending is None else self.isr | self.pending
 
     @property
     def low_watermark(self) -> int:
@@ -156,15 +153,16 @@ class LeaderView:
         return self._raise()
 
     def _raise(self) -> bool:
-        lowest = min((each.end for each in self._others), default=self._end)
-        lowest = min(lowest, self._end)
+        lowest = self._end
+        for other in self._others:
+            lowest = min(lowest, other.end)
         if lowest <= self.high_watermark or not self.enough_in_sync:
             return False
         self.high_watermark = lowest
         return True
 
     def _recount(self, now: float) -> None:
-        maximal = self.maximal
+        self.maximal = maximal = self.isr if self.pending is None else self.isr | self.pending
         self._others = tuple(
             each for each in self._followers.values() if each.id in maximal or self._is_joining(each, now)
         )

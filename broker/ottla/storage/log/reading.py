@@ -71,8 +71,9 @@ class Located(NamedTuple):
         """None if the data is not in the page cache."""
         if self.region is None:
             return Slice(b"", self.aborted)
-        data = self.region.read_now(0, len(self.region))
-        return None if data is None or len(data) < len(self.region) else Slice(data, self.aborted)
+        size = len(self.region)
+        data = self.region.read_now(0, size)
+        return None if data is None or len(data) < size else Slice(data, self.aborted)
 
     def read(self) -> Slice:
         """The same from disk. Blocking."""
