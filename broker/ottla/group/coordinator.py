@@ -122,7 +122,10 @@ class GroupCoordinator(Coordinator[Shard]):
         self.shard_for_members(group_id).heartbeat(group_id, member_id, instance_id, generation)
 
     async def leave(self, group_id: str, members: Sequence[Leave]) -> Left:
+        """Of a group that does not exist nobody is a member, and each is told so, as in Kafka."""
         shard = self.shard_for_members(group_id)
+        if group_id not in shard.groups:
+            return Left(members=[(one, Code.unknown_member_id) for one in members])
         answer: asyncio.Future[Left] = asyncio.get_running_loop().create_future()
         shard.leave(group_id, members, answer)
         return await answer

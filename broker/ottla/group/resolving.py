@@ -1,8 +1,8 @@
 """Matches topics with regular expressions in a thread, piece by piece.
 
 RE2 releases the interpreter's lock while it matches. A piece takes about 10 ms; waiting expressions take turns in
-arrival order, so an expression that is slow on purpose does not block the others. Whether a member may describe what was
-matched is asked on the loop, in slices, once for all members of a group with the same expression.
+arrival order, so an expression that is slow on purpose does not block the others. Whether a member may describe what
+was matched is asked on the loop, in slices, once for all members of a group with the same expression.
 """
 
 import asyncio
@@ -20,7 +20,8 @@ NAMES_PER_SLICE = 500  # of the loop: some µs each
 
 
 class RegexResolver:
-    """`is_open`: there is no authorizer. `cpu` returns the CPU seconds of the calling thread, so that pauses of the process do not count."""
+    """`is_open`: there is no authorizer. `cpu` returns the CPU seconds of the calling thread, so that pauses of the
+    process do not count."""
 
     def __init__(
         self,
@@ -43,9 +44,7 @@ class RegexResolver:
         self.expressions.follow(self._image().topics)
         await self._match_all(self.expressions, texts)
 
-    async def authorize(
-        self, group_id: str, text: str, may_describe: Callable[[str], bool], *, is_new: bool
-    ) -> None:
+    async def authorize(self, group_id: str, text: str, may_describe: Callable[[str], bool], *, is_new: bool) -> None:
         """Ask for the topics that the expression matches, if topics or ACLs have changed since they were asked for, or
         if it is new to the group."""
         if self.visible.unseen(group_id, text, self._image().topics, is_new=is_new) is None:

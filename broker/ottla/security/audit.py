@@ -3,12 +3,12 @@
     {"time":"2026-11-19T04:05:06.789Z","principal":"User:ann","host":"10.0.0.7","listener":"SASL","action":"produce",
      "resource":"Topic:orders","verdict":"denied","reason":"WRITE"}
 
-Strangers have a file of their own beside it (STRANGERS): whoever reaches a port can fail as often as they like, and must
-not push out what users and administrators did. Each file has a thread, a queue and a rotation.
+Strangers have a file of their own beside it (STRANGERS): whoever reaches a port can fail as often as they like, and
+must not push out what users and administrators did. Each file has a thread, a queue and a rotation.
 
 What comes again within a minute is counted: one line then says how many more there were (`repeated`); so is what comes
-beyond the lines of a minute, from one address or user, or from all. When lines come faster than the disk takes them, some
-are dropped: the next line that is written says how many (`dropped`).
+beyond the lines of a minute, from one address or user, or from all. When lines come faster than the disk takes them,
+some are dropped: the next line that is written says how many (`dropped`).
 """
 
 import contextlib

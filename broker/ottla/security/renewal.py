@@ -1,9 +1,9 @@
 """Certificates, keys, trust and users from files, taken anew while clients are connected.
 
 Files are looked at again and again, by name and through links: Kubernetes swaps a link to a folder, so that there is
-another file under the same name, though none has changed. What cannot be used is told once, and the old one stays. It is
-tried again after a while, also when its files are as they were: a certificate may be valid by then, a clock be set right, a
-disk answer.
+another file under the same name, though none has changed. What cannot be used is told once, and the old one stays. It
+is tried again after a while, also when its files are as they were: a certificate may be valid by then, a clock be set
+right, a disk answer.
 """
 
 import asyncio
