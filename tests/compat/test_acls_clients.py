@@ -18,6 +18,7 @@ from support.genuine import GenuineKafka
 from support.librdkafka import make_topic
 from support.ports import free_port
 from support.process import BrokerProcess
+from support.waiting import eventually
 
 DEADLINE_S = 30
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -45,9 +46,9 @@ class Guarded(NamedTuple):
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
         admin.create_acls([binding])[binding].result(DEADLINE_S)
 
-    def revoke(self, user: str) -> None:
+    def revoke(self, user: str, name: str | None = None) -> None:
         every = AclBindingFilter(
-            ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{user}", None, AclOperation.ANY,
+            ResourceType.ANY, name, ResourcePatternType.ANY, f"User:{user}", None, AclOperation.ANY,
             AclPermissionType.ANY,
         )  # fmt: skip
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
@@ -131,3 +132,43 @@ def test_who_has_nothing_sees_nothing(guarded: Guarded, name: str) -> None:
     assert error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
     guarded.allow("eve", DESCRIBE, ResourceType.TOPIC, name)
     assert name in admin.list_topics(timeout=DEADLINE_S).topics
+
+
+@pytest.fixture
+def by_expression(guarded: Guarded, name: str) -> Iterator[Callable[[], set[str]]]:
+    """Bob is in a group by an expression that three topics match, of which he may read `-a`. Returns what he has."""
+    for topic in "abc":
+        make_topic(guarded.broker.bootstrap, f"{name}-{topic}")
+    guarded.allow("bob", READ, ResourceType.TOPIC, f"{name}-a")
+    guarded.allow("bob", READ, ResourceType.GROUP, name)
+    consumer = Consumer({**guarded.client("bob"), "group.id": name, "group.protocol": "consumer"})
+    consumer.subscribe([f"^{name}-.*"])
+    admin = AdminClient({"bootstrap.servers": guarded.broker.bootstrap})
+
+    def assigned() -> set[str]:
+        consumer.poll(0.1)
+        (future,) = admin.describe_consumer_groups([name]).values()
+        members = future.result(DEADLINE_S).members
+        return {f"{one.topic.removeprefix(name)}" for each in members for one in each.assignment.topic_partitions}
+
+    yield assigned
+    consumer.close()
+    guarded.revoke("bob")
+
+
+def test_an_expression_does_not_show_topics_that_may_not_be_described(by_expression: Callable[[], set[str]]) -> None:
+    seen = eventually(by_expression, bool, timeout_s=DEADLINE_S)
+    assert seen == {"-a"}
+
+
+def test_an_expression_follows_the_rules(
+    guarded: Guarded, name: str, by_expression: Callable[[], set[str]], request: pytest.FixtureRequest
+) -> None:
+    if request.config.getoption("--peer") == "kafka":
+        pytest.skip("Kafka looks at the rules again after ten minutes")
+    eventually(by_expression, lambda seen: seen == {"-a"}, timeout_s=DEADLINE_S)
+    guarded.allow("bob", DESCRIBE, ResourceType.TOPIC, f"{name}-b")
+    eventually(by_expression, lambda seen: seen == {"-a", "-b"}, timeout_s=DEADLINE_S)
+    make_topic(guarded.broker.bootstrap, f"{name}-d")
+    guarded.revoke("bob", f"{name}-b")
+    eventually(by_expression, lambda seen: seen == {"-a"}, timeout_s=DEADLINE_S)

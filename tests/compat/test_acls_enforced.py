@@ -45,9 +45,9 @@ def test_the_audit_trail_tells_who_was_refused_and_who_changed_what(
 ) -> None:
     if request.config.getoption("--peer") != "ottla":
         pytest.skip("Kafka has none")
-    text = asked[1].read_text()
-    assert "wr0ng-pass" not in text
-    lines = [json.loads(line) for line in text.splitlines()]
+    texts = [asked[1].read_text(), asked[1].with_name(f"{asked[1].name}.strangers").read_text()]
+    assert "wr0ng-pass" not in "".join(texts)
+    lines, of_strangers = ([json.loads(line) for line in text.splitlines()] for text in texts)
     told = {(line["principal"], line["action"], line["resource"], line["verdict"]) for line in lines}
     assert ("User:produce-none", "produce", "Topic:orders", "denied") in told
     assert ("User:alter-users-wrong", "alter_user_scram_credentials", "Cluster:kafka-cluster", "denied") in told
@@ -55,6 +55,10 @@ def test_the_audit_trail_tells_who_was_refused_and_who_changed_what(
     assert ("User:admin", "create_topics", "Topic:new-super", "allowed") in told
     assert ("User:ANONYMOUS", "create_topics", "Topic:orders", "allowed") in told
     assert not [line for line in told if line[:2] == ("User:delete-topics-none", "delete_topics") and "allowed" in line]
-    assert any(line["verdict"] == "failed" and line["action"] == "login" for line in lines)
+    failed = [line for line in of_strangers if line["action"] == "login"]
+    assert [(line["principal"], line["verdict"], line["reason"]) for line in failed] == [
+        ("User:admin", "failed", "wrong password")
+    ]
+    assert not [line for line in lines if line["action"] == "login"]
     acls = [line["resource"] for line in lines if line["action"] == "create_acls" and line["verdict"] == "allowed"]
     assert acls[0].startswith("Acl:TOPIC LITERAL:orders ALLOW WRITE User:produce-right from *, Acl:")

@@ -14,6 +14,8 @@ from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from kio.schema.join_group.v9.request import JoinGroupRequest, JoinGroupRequestProtocol
 from kio.schema.join_group.v9.response import JoinGroupResponse
+from kio.schema.leave_group.v2.request import LeaveGroupRequest as LeaveGroupRequestV2
+from kio.schema.leave_group.v2.response import LeaveGroupResponse as LeaveGroupResponseV2
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from kio.schema.leave_group.v5.response import LeaveGroupResponse
 from kio.schema.offset_commit.v9.request import (
@@ -124,6 +126,21 @@ def test_syncs_and_leaves_that_are_refused(connection: Connection, group: str) -
     members = (MemberIdentity(member_id="nobody", group_instance_id=None, reason=None),)
     left = connection.ask(LeaveGroupRequest(group_id=group, members=members), LeaveGroupResponse)
     assert int(left.error_code) == 0 and [int(one.error_code) for one in left.members] == [UNKNOWN_MEMBER]
+
+
+@pytest.mark.usefixtures("group")  # so that there is a coordinator
+def test_nobody_leaves_a_group_that_does_not_exist(connection: Connection) -> None:
+    """Each member is told so; before v3, where there is but one, the answer is for it."""
+    asked = [("nobody", None), ("somebody", "i"), ("", "i")]
+    members = tuple(MemberIdentity(member_id=one, group_instance_id=instance, reason=None) for one, instance in asked)
+    left = connection.ask(LeaveGroupRequest(group_id="no-such-group", members=members), LeaveGroupResponse)
+    assert int(left.error_code) == 0
+    told = [(one.member_id, one.group_instance_id, int(one.error_code)) for one in left.members]
+    assert told == [(*one, UNKNOWN_MEMBER) for one in asked]
+    alone = LeaveGroupRequestV2(group_id="no-such-group", member_id="nobody")
+    assert int(connection.ask(alone, LeaveGroupResponseV2).error_code) == UNKNOWN_MEMBER
+    nowhere = connection.ask(LeaveGroupRequest(group_id="", members=members), LeaveGroupResponse)
+    assert (int(nowhere.error_code), nowhere.members) == (INVALID_GROUP_ID, ())
 
 
 def test_groups_that_cannot_be_deleted(connection: Connection, group: str) -> None:

@@ -20,6 +20,7 @@ from support.secured_clients import round_trip, why_not
 from support.waiting import eventually
 
 HEALTH = free_port()
+SECOND = 1 / 86_400  # of a day
 SETTINGS = {"ottla.security.files.check.interval.ms": "100", "ottla.health.port": str(HEALTH)}
 
 
@@ -168,6 +169,15 @@ def test_what_does_not_fit_is_not_taken(watched: Secured, unfit: Callable[[Secur
     (line,) = set(refused_lines(watched)[len(lines) :])
     assert reason in line and "the new one is not taken, the old one stays" in line
     assert shown(watched) == before
+
+
+def test_a_certificate_that_is_not_valid_yet_is_taken_when_it_is(watched: Secured) -> None:
+    """Whoever issued it has a clock that is ahead; its file does not change again."""
+    issued, lines = watched.authority.issue("broker", days=(5 * SECOND, 3)), refused_lines(watched)
+    issued.write(watched.folder, "broker")
+    until(lambda: len(refused_lines(watched)) > len(lines), "it is refused")
+    until(lambda: shown(watched) == issued.certificate.serial_number, "it is taken")
+    assert len(refused_lines(watched)) == len(lines) + 1
 
 
 def refused_lines(secured: Secured) -> list[str]:

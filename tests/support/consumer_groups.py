@@ -17,6 +17,7 @@ from ottla.group.consumer.membership import ConsumerRules, Terms
 from ottla.group.consumer.records import decode
 from ottla.group.consumer.state import GroupState
 from ottla.group.consumer.topic_matching import TopicExpressions
+from ottla.group.consumer.visible_topics import VisibleTopics
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import PartitionState, Topic
 
@@ -63,7 +64,7 @@ class LittleShard:
             classic_members_max=lambda: 100,
             new_classic_group=self.new_classic_group,
             adopt=self._adopt,
-            matching=self.expressions,
+            matching=VisibleTopics(self.expressions, acls=lambda: self.image.acls, is_open=True),
         )
 
     def new_classic_group(self, group_id: str) -> ClassicGroup:

@@ -3,7 +3,9 @@
 v1 regular expressions; members choose their own ids (KIP-1082).
 """
 
-from ottla.api.authorizing import require, require_topics
+from functools import partial
+
+from ottla.api.authorizing import require, require_topics, sees
 from ottla.api.call import Answer, Call
 from ottla.api.registry import api
 from ottla.api.requests import ConsumerGroupHeartbeatRequest
@@ -28,7 +30,8 @@ async def consumer_group_heartbeat(
     check_served(feed.image, settings)
     require(call, Operation.READ, Resource.GROUP, request.group_id)
     require_topics(call, Operation.DESCRIBE, request.subscribed_topic_names or ())
-    answer = await groups.consumer_heartbeat(_request(request, call))
+    may_describe = partial(sees, call, Operation.DESCRIBE, Resource.TOPIC)
+    answer = await groups.consumer_heartbeat(_request(request, call), may_describe)
     return call.reply(
         error_code=Code.none,
         member_id=answer.member_id,

@@ -122,15 +122,19 @@ class GroupCoordinator(Coordinator[Shard]):
         self.shard_for_members(group_id).heartbeat(group_id, member_id, instance_id, generation)
 
     async def leave(self, group_id: str, members: Sequence[Leave]) -> Left:
+        """Of a group that does not exist nobody is a member, and each is told so, as in Kafka."""
         shard = self.shard_for_members(group_id)
+        if group_id not in shard.groups:
+            return Left(members=[(one, Code.unknown_member_id) for one in members])
         answer: asyncio.Future[Left] = asyncio.get_running_loop().create_future()
         shard.leave(group_id, members, answer)
         return await answer
 
     # members of consumer and share groups
 
-    async def consumer_heartbeat(self, request: Heartbeat) -> HeartbeatAnswer:
-        """KIP-848. Answered when its changes, and everything else that the answer depends on, are committed."""
+    async def consumer_heartbeat(self, request: Heartbeat, may_describe: Callable[[str], bool]) -> HeartbeatAnswer:
+        """KIP-848. Answered when its changes, and everything else that the answer depends on, are committed.
+        `may_describe`: topics by their names, which an expression must not show to others."""
         group_id = request.group_id
         shard = self.shard_of(group_id)
         check_heartbeat(request, shard.consumer_rules.terms(group_id))
@@ -139,12 +143,17 @@ class GroupCoordinator(Coordinator[Shard]):
             size = subscribed_bytes(request.topics, request.regex, request.client_id)
             self.memory.take(size)
         known = shard.groups.get(group_id)
-        expressions = list(known.log.regexes) if isinstance(known, ConsumerGroup) else []
+        log = known.log if isinstance(known, ConsumerGroup) else None
+        own = request.regex if request.regex is not None or log is None else log.regex_of(request.member_id)
+        expressions = list(log.regexes) if log is not None else []
         if request.regex:
             expressions.append(request.regex)
         if expressions:
             with self.memory.waiting(size):
                 await self.regexes.resolve(expressions)
+                if own:
+                    is_new = log is None or own not in log.regexes
+                    await self.regexes.authorize(group_id, own, may_describe, is_new=is_new)
             shard = self.shard_of(group_id)
         answer: asyncio.Future[HeartbeatAnswer | Code] = asyncio.get_running_loop().create_future()
         group = shard.consumer_heartbeat(request, answer)

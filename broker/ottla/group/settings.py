@@ -21,7 +21,9 @@ class ConsumerSettings:
         self._settings = settings
         self._system = system
         self._feed = feed
-        self.regexes = RegexResolver(system.threads, lambda: feed.image)
+        self.regexes = RegexResolver(
+            system.threads, lambda: feed.image, is_open=not settings.broker("authorizer.class.name").strip()
+        )
 
     def rules(self, shard: Shard) -> ConsumerRules:
         return ConsumerRules(
@@ -33,7 +35,7 @@ class ConsumerSettings:
             classic_members_max=lambda: int(self._settings.broker("group.max.size")),
             new_classic_group=shard.new_classic_group,
             adopt=shard.adopt,
-            matching=self.regexes.expressions,
+            matching=self.regexes.visible,
         )
 
     def terms(self, group_id: str) -> Terms:

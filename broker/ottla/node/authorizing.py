@@ -5,7 +5,7 @@ from ottla.config.authorizers import super_users_of
 from ottla.metadata.model.changes import Changes
 from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
-from ottla.security.audit import AuditFile
+from ottla.security.audit import AuditFiles
 from ottla.security.core.access import Authorizer, OpenAuthorizer
 from ottla.security.core.acls import AclAuthorizer
 from ottla.system import System
@@ -31,12 +31,12 @@ def authorizer_of(config: BrokerConfig, feed: MetadataFeed) -> Authorizer:
     return authorizer
 
 
-def audit_file_of(config: BrokerConfig, system: System) -> AuditFile | None:
+def audit_file_of(config: BrokerConfig, system: System) -> AuditFiles | None:
     """None where no file is named. Refusal when it cannot be written."""
     path: str = config["ottla.audit.log.file"]
     if not path:
         return None
-    return AuditFile(
+    return AuditFiles(
         path,
         size_bytes_max=config["ottla.audit.log.file.bytes.max"],
         files_max=config["ottla.audit.log.files.max"],

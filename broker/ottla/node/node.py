@@ -25,7 +25,7 @@ from ottla.node.foundation import Foundation
 from ottla.node.membership import FleetMembership, LoneMembership, Membership
 from ottla.node.quorum import QuorumPart, seed_voters
 from ottla.raft.core.messages import Member
-from ottla.security.audit import AuditFile
+from ottla.security.audit import AuditFiles
 from ottla.security.core.audit import AuditTrail, NoTrail
 from ottla.storage.core.names import TopicPartition
 from ottla.system import System, Threads
@@ -89,7 +89,7 @@ class Node:
         self._fleet: FleetPart | None = None
         self._quorum: QuorumPart | None = None
         self._membership: Membership | None = None
-        self._trail: AuditFile | None = None
+        self._trail: AuditFiles | None = None
         self._phase = "starts"
 
     # how it is

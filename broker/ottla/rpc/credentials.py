@@ -8,7 +8,6 @@ with a line in the log, and what was read before stays in force.
 import asyncio
 import datetime
 import logging
-import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
@@ -21,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from ottla.errors import Refusal
 from ottla.security.core.identities import BROKER, Identity, node_host
 from ottla.security.pki import identity_of
+from ottla.security.renewal import Looks, state_of
 
 __all__ = ["CredentialFiles", "Credentials", "WatchedCredentials", "of_node", "read_credentials"]
 
@@ -31,7 +31,6 @@ CHAIN_MAX = 10  # certificates
 LOOK_SECONDS = 1.0
 BLOCK_BEGINS, CERTIFICATE_BEGINS = b"-----BEGIN", b"-----BEGIN CERTIFICATE"
 PUBLIC, DER = serialization.PublicFormat.SubjectPublicKeyInfo, serialization.Encoding.DER
-Signature = tuple[tuple[int, int, int], ...]
 
 
 class CredentialFiles(NamedTuple):
@@ -107,7 +106,7 @@ class WatchedCredentials:
     def __init__(self, files: CredentialFiles, misfit: Callable[[Identity], str | None] = lambda _: None) -> None:
         self._files = files
         self._misfit = misfit
-        self._seen = _signature(files)
+        self._looks = Looks(state_of(files.paths))
         self.current = self._read_own()
         self.loaded_at = _now()
         self.refusals = 0
@@ -144,27 +143,26 @@ class WatchedCredentials:
             await self.look()
 
     async def look(self) -> None:
-        """Read the files again if they have changed."""
-        try:
-            found = await asyncio.to_thread(self._newer)
-        except Refusal as refusal:
-            self.refusals += 1
-            log.error("new certificate for gRPC refused, the one before stays: %s", refusal)
+        """Read the files again if they have changed, and those that were refused once in a while."""
+        if not self._looks.is_due(await asyncio.to_thread(state_of, self._files.paths)):
             return
-        if found is not None:
+        try:
+            found = await asyncio.to_thread(self._read_following)
+        except Refusal as refusal:
+            if self._looks.refused(str(refusal)):
+                self.refusals += 1
+                log.error("new certificate for gRPC refused, the one before stays: %s", refusal)
+            return
+        self._looks.taken()
+        if found != self.current:
             self.current, self.loaded_at = found, _now()
             log.info("gRPC goes on with a new certificate: %s", found)
 
-    def _newer(self) -> Credentials | None:
-        """None when the files are as they were. In a thread: a disk may be slow."""
-        signature = _signature(self._files)
-        if signature == self._seen:
-            return None
-        self._seen = signature
+    def _read_following(self) -> Credentials:
         found = self._read_own()
         if found.identity.cluster_id != self.current.identity.cluster_id:
             raise Refusal(f"{self._files.keystore}: the certificate is of another cluster")
-        return found if found != self.current else None
+        return found
 
     def _read_own(self) -> Credentials:
         found = read_credentials(self._files, _now())
@@ -188,19 +186,6 @@ def of_node(node_id: int, *, is_broker: bool) -> Callable[[Identity], str | None
 
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
-
-
-def _signature(files: CredentialFiles) -> Signature:
-    """Changes with the content, as far as can be seen from outside; a file that is missing has none."""
-    return tuple(map(_look_at, files.paths))
-
-
-def _look_at(path: str) -> tuple[int, int, int]:
-    try:
-        seen = os.stat(path)
-    except OSError:
-        return (0, 0, 0)
-    return (seen.st_mtime_ns, seen.st_ino, seen.st_size)
 
 
 def _read(path: str) -> bytes:

@@ -1,23 +1,25 @@
-"""The audit trail in a file: a line of JSON per denial, per change of an administrator and per login that failed.
+"""The audit trail in files: a line of JSON per denial, per change of an administrator and per login that failed.
 
     {"time":"2026-11-19T04:05:06.789Z","principal":"User:ann","host":"10.0.0.7","listener":"SASL","action":"produce",
      "resource":"Topic:orders","verdict":"denied","reason":"WRITE"}
 
-A thread of its own writes them. What comes again within a minute is counted: one line then says how many more there
-were (`repeated`). When lines come faster than the disk takes them, some are dropped: the next line that is written says
-how many (`dropped`).
+Strangers have a file of their own beside it (STRANGERS): whoever reaches a port can fail as often as they like, and
+must not push out what users and administrators did. Each file has a thread, a queue and a rotation.
+
+What comes again within a minute is counted: one line then says how many more there were (`repeated`); so is what comes
+beyond the lines of a minute, from one address or user, or from all. When lines come faster than the disk takes them,
+some are dropped: the next line that is written says how many (`dropped`).
 """
 
 import contextlib
 import json
 import logging
-import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
@@ -26,24 +28,63 @@ from ottla.ports import Clock
 from ottla.security.core.audit import TEXT_CHARACTERS_MAX, AuditEvent
 from ottla.security.core.principals import Principal
 from ottla.security.core.repetition import Repetition
+from ottla.security.core.surplus import Surplus
+from ottla.security.rotated_file import RotatedFile
 
-__all__ = ["AuditFile"]
+__all__ = ["STRANGERS", "AuditFile", "AuditFiles"]
 
 log = logging.getLogger("ottla.audit")
 
 LINES_WAITING_MAX = 10_000
 FLUSH_SECONDS = 1.0
 STOP_SECONDS = 5.0
+STRANGERS = ".strangers"
+"""Behind the name of the trail: the name of theirs."""
+# Lines of denials and failures in a minute, some 250 bytes each: ten files of 100 MiB hold two days of them.
+USERS_LINES_MAX, USER_LINES_MAX = 1_200, 300
+STRANGERS_LINES_MAX, ADDRESS_LINES_MAX = 600, 60
 
 Line = tuple[int, AuditEvent, int]
 """When, in ms; what; how many such were left out, or 0 for one that was not."""
 
+Counts = Callable[[int], list[tuple[AuditEvent, int]]]
+"""At a time in ms: events, and how many such were left out."""
 
-class AuditFile:
-    """Begins to write at once. Refusal when the file cannot be opened."""
+
+class AuditFiles:
+    """Begins to write at once. Refusal when a file cannot be opened."""
 
     def __init__(self, path: str, *, size_bytes_max: int, files_max: int, clock: Clock) -> None:
-        self._file = _Rotated(Path(path), size_bytes_max, files_max)
+        def opened(name: str, surplus: Surplus) -> AuditFile:
+            try:
+                return AuditFile(RotatedFile(Path(name), size_bytes_max, files_max), surplus, clock)
+            except OSError as error:
+                raise Refusal(f"ottla.audit.log.file={path}: {error.strerror}") from None
+
+        of_users = Surplus(
+            lines_max=USERS_LINES_MAX, lines_of_one_max=USER_LINES_MAX, one=lambda event: str(event.principal)
+        )
+        of_strangers = Surplus(
+            lines_max=STRANGERS_LINES_MAX, lines_of_one_max=ADDRESS_LINES_MAX, one=lambda event: event.host
+        )
+        self.users = opened(path, of_users)
+        self.strangers = opened(path + STRANGERS, of_strangers)
+
+    def record(self, event: AuditEvent) -> None:
+        (self.strangers if event.is_of_stranger else self.users).record(event)
+
+    def close(self) -> None:
+        """What was recorded before is in the files afterwards, unless their disk hangs."""
+        self.users.close()
+        self.strangers.close()
+
+
+class AuditFile:
+    """One of them."""
+
+    def __init__(self, file: RotatedFile, surplus: Surplus, clock: Clock) -> None:
+        self._file = file
+        self._surplus = surplus
         self._clock = clock
         self._repetition = Repetition()
         self._lock = threading.Lock()
@@ -64,11 +105,10 @@ class AuditFile:
         now_ms, event = self._clock.wall_ms(), _bounded(event)
         with self._lock:
             left_out = self._repetition.left_out(event, now_ms)
-        if left_out is None:
-            return
-        if left_out:
-            self._put((now_ms, event, left_out))
-        self._put((now_ms, event, 0))
+            told = () if left_out is None else (left_out, 0) if left_out else (0,)
+            counts = [count for count in told if self._surplus.admits(event, now_ms, count or 1)]
+        for count in counts:
+            self._put((now_ms, event, count))
 
     def _put(self, line: Line) -> None:
         try:
@@ -77,7 +117,6 @@ class AuditFile:
             self._dropped += 1
 
     def close(self) -> None:
-        """What was recorded before is in the file afterwards, unless its disk hangs."""
         self._closed.set()
         self._thread.join(STOP_SECONDS)
 
@@ -86,9 +125,11 @@ class AuditFile:
     def _write_all(self) -> None:
         while not self._closed.is_set():
             self._write(self._some())
-            self._write_counts(self._repetition.ended)
+            now_ms = self._clock.wall_ms()
+            self._write_counts(now_ms, self._repetition.ended, self._surplus.ended)
         self._write(list(self._rest()))
-        self._write_counts(lambda now_ms: self._repetition.all_left_out())
+        now_ms = self._clock.wall_ms()
+        self._write_counts(now_ms, lambda _: self._repetition.all_left_out(), lambda _: self._surplus.all_left_out())
         self._file.close()
 
     def _some(self) -> list[Line]:
@@ -103,11 +144,11 @@ class AuditFile:
             while True:
                 yield self._lines.get_nowait()
 
-    def _write_counts(self, of: Callable[[int], list[tuple[AuditEvent, int]]]) -> None:
-        now_ms = self._clock.wall_ms()
+    def _write_counts(self, now_ms: int, repeated: Counts, surplus: Counts) -> None:
         with self._lock:
-            found = of(now_ms)
-        self._write([(now_ms, event, count) for event, count in found])
+            counts = [each for each in repeated(now_ms) if self._surplus.admits(each[0], now_ms, each[1])]
+            counts += surplus(now_ms)
+        self._write([(now_ms, event, count) for event, count in counts])
 
     def _write(self, lines: list[Line]) -> None:
         if not lines:
@@ -158,43 +199,3 @@ def _bounded(event: AuditEvent) -> AuditEvent:
 def _cut(text: str) -> str:
     left_out = len(text) - TEXT_CHARACTERS_MAX
     return text if left_out <= 0 else f"{text[:TEXT_CHARACTERS_MAX]}… {left_out} more characters"
-
-
-class _Rotated:
-    """`path`, and older ones as `path.1`, `path.2`… Only its owner may read it."""
-
-    def __init__(self, path: Path, size_bytes_max: int, files_max: int) -> None:
-        self._path = path
-        self._size_bytes_max = size_bytes_max
-        self._files_max = files_max
-        try:
-            self._file = self._open()
-        except OSError as error:
-            raise Refusal(f"ottla.audit.log.file={path}: {error.strerror}") from None
-        self._size = self._file.tell()
-
-    def _open(self) -> IO[bytes]:
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        return os.fdopen(descriptor, "ab", buffering=0)
-
-    def write(self, data: bytes) -> None:
-        if self._size and self._size + len(data) > self._size_bytes_max:
-            self._rotate()
-        view = memoryview(data)
-        while view:
-            view = view[self._file.write(view) :]
-        self._size += len(data)
-
-    def _rotate(self) -> None:
-        self._file.close()
-        names = [self._path, *(self._path.with_name(f"{self._path.name}.{n}") for n in range(1, self._files_max))]
-        for older, newer in zip(reversed(names[1:]), reversed(names[:-1]), strict=True):
-            with contextlib.suppress(FileNotFoundError):
-                newer.replace(older)
-        if len(names) == 1:
-            self._path.unlink(missing_ok=True)
-        self._file = self._open()
-        self._size = 0
-
-    def close(self) -> None:
-        self._file.close()

@@ -189,6 +189,7 @@ class Authentication:
         event = AuditEvent(
             principal=principal or (self._login.principal if self._login else ANONYMOUS), host=self._host,
             listener=self._rules.listener, action="login", verdict="failed", reason=reason,
+            is_claimed=self._login is None,
         )  # fmt: skip
         self._rules.audit.record(event)
 

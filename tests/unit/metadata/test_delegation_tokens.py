@@ -95,6 +95,18 @@ def test_there_is_room_for_so_many() -> None:
         create(fleet)
 
 
+def test_nobody_takes_the_share_of_others() -> None:
+    fleet = fleet_at(limits=Limits(tokens_in_fleet_max=5, tokens_of_owner_max=2))
+    first = create(fleet)
+    create(fleet)
+    with pytest.raises(KafkaError, match="User:ann has 2 delegation tokens, as many as one may") as caught:
+        create(fleet)
+    assert caught.value.code is Code.policy_violation
+    fleet.ask(CreateDelegationToken(BOB, ANN))
+    fleet.ask(EndDelegationToken(first.id, ANN, -1))
+    create(fleet)
+
+
 def test_older_brokers_keep_tokens_out() -> None:
     fleet = fleet_at()
     fleet.register(5, features={name: each for name, each in SUPPORTED_FEATURES.items() if name != SECURITY_VERSION})

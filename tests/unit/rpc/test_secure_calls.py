@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import datetime
 import logging
 import socket
 import ssl
@@ -23,6 +24,7 @@ from ottla.rpc.roles import METHODS
 from ottla.rpc.securing import OPEN, RpcSecurity
 from ottla.rpc.server import RpcServer
 from ottla.security.core.audit import AuditEvent
+from ottla.security.renewal import LOOKS_BETWEEN_TRIES
 from support.fleet_certificates import OTHER_CLUSTER_ID, Authority, Files, now, put
 from support.nodes import until
 
@@ -324,7 +326,8 @@ def test_files_that_do_not_fit_are_refused_and_the_old_stay(
                 assert node.credentials.current is good, reason
                 assert reason in caplog.text
                 assert "PRIVATE" not in caplog.text
-                await node.credentials.look()
+                for _ in range(2 * LOOKS_BETWEEN_TRIES):
+                    await node.credentials.look()
                 assert caplog.text.count(reason) == 1, "one line for each change"
             assert await say(by(authority.issue("broker", "2"))(node.address)) == b"word"
             put(authority.issue("broker", "1").keystore, keystore)
@@ -333,6 +336,36 @@ def test_files_that_do_not_fit_are_refused_and_the_old_stay(
 
     with caplog.at_level(logging.INFO, logger="ottla"):
         run(scene())
+
+
+def test_what_becomes_good_without_a_change_is_taken(
+    tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A certificate that is not valid yet, or no more, by a clock that is set right; a file that could not be read."""
+
+    async def taken(watched: WatchedCredentials) -> bool:
+        before = watched.current
+        for _ in range(LOOKS_BETWEEN_TRIES):
+            await watched.look()
+        return watched.current is not before
+
+    async def scene() -> None:
+        files = files_in(tmp_path / "node", authority.issue("broker", "1"))
+        watched, day = WatchedCredentials(files, of_node(1, is_broker=True)), datetime.timedelta(days=1)
+        for wrong in (-2 * day, 20 * day):
+            monkeypatch.setattr("ottla.rpc.credentials._now", lambda wrong=wrong: now() + wrong)
+            put(authority.issue("broker", "1").keystore, Path(files.keystore))
+            assert not await taken(watched)
+            monkeypatch.setattr("ottla.rpc.credentials._now", now)
+            assert await taken(watched)
+        put(authority.issue("broker", "1").keystore, Path(files.keystore))
+        with monkeypatch.context() as patched:
+            patched.setattr("ottla.rpc.credentials.FILE_BYTES_MAX", 0)
+            assert not await taken(watched)
+        assert await taken(watched)
+        assert watched.refusals == 3
+
+    run(scene())
 
 
 def test_a_swapped_symlink_is_noticed_without_being_asked(tmp_path: Path, authority: Authority) -> None:

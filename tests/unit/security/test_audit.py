@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from ottla.errors import Refusal
-from ottla.security.audit import AuditFile
+from ottla.security.audit import ADDRESS_LINES_MAX, STRANGERS, STRANGERS_LINES_MAX, USER_LINES_MAX, AuditFiles
 from ottla.security.core.audit import AuditEvent
-from ottla.security.core.principals import Principal
+from ottla.security.core.principals import ANONYMOUS, Principal
 from ottla.security.core.repetition import Repetition
+from ottla.security.core.surplus import Surplus
 from ottla.system import RealClock
 
 ANN = Principal("User", "ann")
@@ -33,8 +34,8 @@ def event(**changes: Any) -> AuditEvent:
     return AuditEvent(**fields)
 
 
-def trail(path: Path, clock: Clock | None = None, **limits: int) -> AuditFile:
-    return AuditFile(str(path), clock=clock or Clock(), **{"size_bytes_max": 1 << 20, "files_max": 3, **limits})
+def trail(path: Path, clock: Clock | None = None, **limits: int) -> AuditFiles:
+    return AuditFiles(str(path), clock=clock or Clock(), **{"size_bytes_max": 1 << 20, "files_max": 3, **limits})
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -96,7 +97,7 @@ def test_files_are_rotated_by_size_and_so_many_are_kept(tmp_path: Path) -> None:
         written.record(event(resource=f"Topic:{number}"))
         written.record(event(resource=f"Topic:{number}-again"))
         written.close()
-    names = sorted(each.name for each in tmp_path.iterdir())
+    names = sorted(each.name for each in tmp_path.iterdir() if STRANGERS not in each.name)
     assert names == ["audit.log", "audit.log.1", "audit.log.2"]
     told = [line["resource"] for name in reversed(names) for line in lines(tmp_path / name)]
     assert told[-1] == "Topic:11-again"
@@ -107,16 +108,16 @@ def test_what_does_not_fit_is_dropped_counted_and_told(tmp_path: Path, monkeypat
     monkeypatch.setattr("ottla.security.audit.LINES_WAITING_MAX", 3)
     path, go_on = tmp_path / "audit.log", threading.Event()
     written = trail(path)
-    real = written._file.write
+    real = written.users._file.write
 
     def slow(data: bytes) -> None:
         go_on.wait(10)
         real(data)
 
-    written._file.write = slow  # type: ignore[method-assign]
+    written.users._file.write = slow  # type: ignore[method-assign]
     for number in range(50):
         written.record(event(resource=f"Topic:{number}"))
-    dropped = written.dropped
+    dropped = written.users.dropped
     assert 40 <= dropped < 50
     go_on.set()
     written.close()
@@ -127,16 +128,16 @@ def test_what_does_not_fit_is_dropped_counted_and_told(tmp_path: Path, monkeypat
 
 def test_a_disk_that_fails_costs_lines_and_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     written = trail(tmp_path / "audit.log")
-    real, failing = written._file.write, [True]
+    real, failing = written.users._file.write, [True]
 
     def full(data: bytes) -> None:
         if failing:
             raise OSError(28, "No space left on device")
         real(data)
 
-    written._file.write = full  # type: ignore[method-assign]
+    written.users._file.write = full  # type: ignore[method-assign]
     written.record(event(resource="Topic:lost"))
-    while not written.dropped:
+    while not written.users.dropped:
         pass
     failing.clear()
     written.record(event(resource="Topic:kept"))
@@ -159,3 +160,63 @@ def test_repetitions_are_bounded_and_no_count_is_lost() -> None:
     assert repetition.left_out(three, 60) is None
     assert repetition.ended(150) == [(three, 1)]
     assert repetition.all_left_out() == []
+
+
+def failed_login(number: int) -> AuditEvent:
+    """Each under another name, from one of 5,000 addresses."""
+    host = f"10.1.{number // 250 % 20}.{number % 250}"
+    who = Principal("User", f"guess-{number}")
+    return event(principal=who, host=host, action="login", resource="", verdict="failed", is_claimed=True)
+
+
+def test_a_flood_of_failed_logins_pushes_nothing_out_and_is_counted(tmp_path: Path) -> None:
+    """By strangers: what users were denied, and what administrators changed, stays; so do the first of each minute."""
+    path, clock, flood = tmp_path / "audit.log", Clock(), 60_000
+    written = trail(path, clock, size_bytes_max=200_000, files_max=2)
+    written.record(event(action="create_acls", verdict="allowed"))
+    written.record(event())
+    for number in range(flood):
+        written.record(failed_login(number))
+        clock.now_ms += 2
+    for _ in range(3):  # TLS, gRPC and a plain listener know no names
+        written.record(event(principal=ANONYMOUS, verdict="failed", action="TLS handshake", host="10.9.9.9"))
+    written.close()
+    assert [(line["action"], line["verdict"]) for line in lines(path)] == [
+        ("create_acls", "allowed"),
+        ("produce", "denied"),
+    ]
+    theirs = [*tmp_path.glob(f"audit.log{STRANGERS}*")]
+    assert all(each.stat().st_size <= 300_000 for each in theirs)
+    found = [line for each in theirs for line in lines(each)]
+    told = [line for line in found if "repeated" not in line]
+    assert len(told) <= 3 * STRANGERS_LINES_MAX
+    assert len(told) + sum(line["repeated"] for line in found if "repeated" in line) == flood + 3
+    assert any("more from 5000 addresses under " in line["reason"] for line in found)
+
+
+def test_one_address_or_user_does_not_take_the_lines_of_others(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    written = trail(path)
+    for number in range(1_000):
+        written.record(event(principal=Principal("User", f"guess-{number}"), verdict="failed", is_claimed=True))
+        written.record(event(resource=f"Topic:{number}"))
+    written.record(event(host="10.0.0.2", verdict="failed", is_claimed=True))
+    written.record(event(principal=Principal("User", "bob")))
+    written.close()
+    theirs, users = lines(tmp_path / f"audit.log{STRANGERS}"), lines(path)
+    assert [line["host"] for line in theirs] == ["10.0.0.1"] * ADDRESS_LINES_MAX + ["10.0.0.2", "10.0.0.1"]
+    assert theirs[-1]["repeated"] == 1_000 - ADDRESS_LINES_MAX
+    assert [line["principal"] for line in users][USER_LINES_MAX - 1 : -1] == ["User:ann", "User:bob"]
+    assert users[-1]["reason"] == f"{1_000 - USER_LINES_MAX} more from 1 address under 1 name"
+
+
+def test_a_surplus_is_told_when_its_minute_is_over_and_changes_are_never_in_it() -> None:
+    surplus = Surplus(lines_max=2, lines_of_one_max=1, one=lambda event: event.host, window_ms=100)
+    assert [surplus.admits(event(host=host), 0) for host in ("a", "a", "b", "c")] == [True, False, True, False]
+    assert not surplus.admits(event(host="d"), 50, 10)
+    assert surplus.admits(event(verdict="allowed"), 50)
+    assert surplus.ended(99) == []
+    ((summary, count),) = surplus.ended(100)
+    assert (count, summary.reason, summary.verdict) == (12, "12 more from 3 addresses under 1 name", "denied")
+    assert surplus.admits(event(host="a"), 101)
+    assert surplus.all_left_out() == []

@@ -76,11 +76,13 @@ SETTINGS: tuple[Setting, ...] = (
                " place of user_NAME in a JAAS line."),
     broker("ottla.audit.log.file", STRING, "", MEDIUM,
            doc="File for the audit trail: a line of JSON per denial, per change of an administrator and per login that"
-               " failed. Empty: none is kept."),
+               " failed. What strangers fail at is beside it, in a file whose name ends with `.strangers`. Empty: none"
+               " is kept."),
     broker("ottla.audit.log.file.bytes.max", INT, 100 * MIB, MEDIUM, valid=at_least(MIB),
-           doc="Size at which the file of the audit trail is put aside as `.1`, and a new one begun."),
+           doc="Size at which a file of the audit trail is put aside as `.1`, and a new one begun."),
     broker("ottla.audit.log.files.max", INT, 10, MEDIUM, valid=at_least(1), unit="files",
-           doc="Files of the audit trail, the one being written included. The oldest is deleted."),
+           doc="Files of the audit trail, the one being written included. The oldest is deleted. There are as many of"
+               " strangers."),
     broker("ottla.open.files.max", INT, 10_000, MEDIUM, valid=at_least(16), unit="files",
            doc="Segment files kept open at one time, least recently used first to close."),
 )

@@ -10,7 +10,8 @@
     targets           computes the target assignment
     assignors         the server's assignors (range); uniform_assignor: the other one
     topics            ids, partition counts and racks from the metadata image
-    regex             regular expressions by RE2; topic_matching: which topics they match
+    regex             regular expressions by RE2; topic_matching: which topics they match;
+                      visible_topics: which of them a group may know of
 
 Only entries of the log change a group: a decision returns entries to write, and they are applied when appended.
 """

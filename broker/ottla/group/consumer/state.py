@@ -86,6 +86,10 @@ class GroupState:
         known = member_id if instance_id is None else self.static_members.get(instance_id)
         return self.targets.get(known, NOTHING) if known is not None else NOTHING
 
+    def regex_of(self, member_id: str) -> str | None:
+        member = self.members.get(member_id)
+        return None if member is None else member.subscription.regex
+
     def preferred_assignor(self) -> str | None:
         return preferred_assignor(self.members.values())
 

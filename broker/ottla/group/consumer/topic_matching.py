@@ -27,8 +27,8 @@ FORGOTTEN_NAMES_MAX = 1000  # more than there are topics; then the list of names
 class TopicMatching(Protocol):
     """The interface for the decisions of groups."""
 
-    def matched(self, text: str, topics: Mapping[str, Any]) -> frozenset[str] | None:
-        """Those of these topics that the expression matches; None while that is not known."""
+    def matched(self, group_id: str, text: str, topics: Mapping[str, Any]) -> frozenset[str] | None:
+        """Those of these topics that the expression matches for this group; None while that is not known."""
 
     def check(self, text: str) -> None:
         """KafkaError: INVALID_REGULAR_EXPRESSION."""
@@ -126,6 +126,7 @@ class TopicExpressions:
             one.problem = f"it takes too long to match against {len(self._topics)} topics; use a simpler one"
 
     def matched(self, text: str, topics: Mapping[str, Any]) -> frozenset[str] | None:
+        """Those of these topics that the expression matches; None while that is not known."""
         one = self._expressions.get(text)
         if one is None or one.names is None:
             return None
@@ -158,7 +159,7 @@ def refreshed_regexes(
         return {}, []
     now: dict[str, ResolvedRegex] = {}
     for text in wanted:
-        known, topics = state.regexes.get(text), matching.matched(text, image.topics)
+        known, topics = state.regexes.get(text), matching.matched(state.group_id, text, image.topics)
         if known is not None and (topics is None or topics is known.topics or topics == known.topics):
             now[text] = known
         elif topics is not None:

@@ -75,6 +75,7 @@ class Limits(msgspec.Struct, frozen=True):
     partitions_in_fleet_max: int = 1_000_000
     acls_in_fleet_max: int = 100_000
     tokens_in_fleet_max: int = 10_000
+    tokens_of_owner_max: int = 1_000
     scram_credentials_in_fleet_max: int = 100_000
     # Of settings, quotas, ACLs and credentials: every node has them in memory several times, beside its metadata log.
     text_bytes_in_fleet_max: int = 32 << 20

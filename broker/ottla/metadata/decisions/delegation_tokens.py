@@ -12,6 +12,7 @@ from ottla.metadata.decisions.commands import (
     CreateDelegationToken,
     Decision,
     EndDelegationToken,
+    Limits,
     RenewDelegationToken,
 )
 from ottla.metadata.decisions.features import security_records
@@ -51,8 +52,17 @@ def _check(image: Image, command: CreateDelegationToken, context: Context) -> No
         raise KafkaError(Code.invalid_request, f"A delegation token has at most {RENEWERS_MAX} renewers")
     if any(is_too_long(each) for each in principals):
         raise KafkaError(Code.invalid_request, f"A principal has at most {TEXT_BYTES_MAX} bytes")
-    if len(image.delegation_tokens) >= (most := context.limits.tokens_in_fleet_max):
+    _check_room(image, command.owner, context.limits)
+
+
+def _check_room(image: Image, owner: str, limits: Limits) -> None:
+    """One owner cannot take what is there for all."""
+    tokens = image.delegation_tokens
+    if len(tokens) >= (most := limits.tokens_in_fleet_max):
         raise KafkaError(Code.policy_violation, f"This fleet has room for {most} delegation tokens; end some")
+    most = limits.tokens_of_owner_max
+    if len(tokens) >= most and sum(token.owner == owner for token in tokens.values()) >= most:
+        raise KafkaError(Code.policy_violation, f"{owner} has {most} delegation tokens, as many as one may; end some")
 
 
 def renew(image: Image, command: RenewDelegationToken, context: Context) -> Decision[int]:

@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from ottla.security.core.principals import Principal
+from ottla.security.core.principals import ANONYMOUS, Principal
 
 __all__ = ["TEXT_CHARACTERS_MAX", "AuditEvent", "AuditTrail", "NoTrail", "Verdict", "resource_lines"]
 
@@ -28,6 +28,13 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Such as `Topic:orders`."""
     verdict: Verdict
     reason: str = ""
+    is_claimed: bool = False
+    """The principal is whom somebody claimed to be who was not let in."""
+
+    @property
+    def is_of_stranger(self) -> bool:
+        """Anybody who reaches a port can make such events, as many as they like."""
+        return self.verdict != "allowed" and (self.is_claimed or self.principal == ANONYMOUS)
 
 
 class AuditTrail(Protocol):
