@@ -47,6 +47,12 @@ RUNS = (
         "a million damaged requests within 256 MB",
         ("tests/hostile/test_mutated_requests.py", "--mutated-requests", "1000000"),
     ),
+    Run(
+        "logins",
+        30,
+        "a million damaged logins and a quarter of a million handshakes: nobody comes in, memory stays flat",
+        ("tests/hostile/test_before_login.py", "--mutated-logins", "1000000"),
+    ),
     Run("copies", 40, "copying exactly once in groups that rebalance 100 times", (COPYING, "--copy-rounds", "50")),
     Run("copies-fleet", 50, "the same against three brokers", (COPYING, "--copy-rounds", "50", "--fleet")),
     Run(
