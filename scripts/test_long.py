@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench import long_runs, results  # noqa: E402 (the path comes first)
 
+FAULTS = "tests/fleet/test_faults.py"
 COPYING = "tests/compat/test_copying_while_rebalancing.py"
 SEEN_CHARACTERS_MAX = 120
 OUTCOMES = (" passed", " failed", " error")
@@ -62,7 +63,13 @@ RUNS = (
         ("tests/sim", "-n", "2", "--dist", "worksteal"),
         {"OTTLA_SIM_HISTORIES": "5000", "OTTLA_SIM_TRANSACTIONS": "1000", "OTTLA_SIM_NEW_SEEDS": "1"},
     ),
-    Run("faults", 33, "half an hour of faults: nothing lost", ("tests/fleet/test_faults.py", "--fault-minutes", "30")),
+    Run("faults", 33, "half an hour of faults: nothing lost", (FAULTS, "--fault-minutes", "30")),
+    Run(
+        "faults-secure",
+        33,
+        "the same with TLS on every hop, SCRAM and ACLs",
+        (FAULTS, "--fault-minutes", "30", "--secure"),
+    ),
     Run(
         "fire",
         24,
