@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka.admin import AclOperation
+from confluent_kafka.admin import AclOperation, ResourceType
 from support.cells import cells_possible
 from support.faults import FAULTS, IN_SYNC_S, all_run
 from support.fleet import FleetOf
@@ -66,8 +66,10 @@ def entrances(fleet: FleetOf, security: SecureFleet | None) -> Entrances:
     if security is None:
         return Entrances(Entrance(fleet.bootstrap), Entrance(fleet.bootstrap))
     made = Entrances(security.user("writer"), security.user("reader", "SCRAM-SHA-256"), security.user("eve"))
-    security.allow("writer", AclOperation.WRITE, TOPIC)
-    security.allow("reader", AclOperation.READ, TOPIC)
+    security.allow("writer", AclOperation.WRITE, ResourceType.TOPIC, TOPIC)
+    security.allow("reader", AclOperation.READ, ResourceType.TOPIC, TOPIC)
+    for user in ("reader", "eve"):  # librdkafka looks for the coordinator of its group, also when it needs none
+        security.allow(user, AclOperation.DESCRIBE, ResourceType.GROUP, "*")
     return made
 
 

@@ -82,9 +82,9 @@ class SecureFleet:
         }  # fmt: skip
         return Entrance(",".join(self._addresses), librdkafka, properties)
 
-    def allow(self, name: str, operation: AclOperation, topic: str) -> None:
+    def allow(self, user: str, operation: AclOperation, kind: ResourceType, name: str) -> None:
         literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-        rule = AclBinding(ResourceType.TOPIC, topic, literal, f"User:{name}", "*", operation, allow)
+        rule = AclBinding(kind, name, literal, f"User:{user}", "*", operation, allow)
         admin = self._admin()
         admin.create_acls([rule])[rule].result(DEADLINE_S)
 
