@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench import long_runs, results  # noqa: E402 (the path comes first)
 
+FAULTS = "tests/fleet/test_faults.py"
 COPYING = "tests/compat/test_copying_while_rebalancing.py"
 SEEN_CHARACTERS_MAX = 120
 OUTCOMES = (" passed", " failed", " error")
@@ -47,6 +48,12 @@ RUNS = (
         "a million damaged requests within 256 MB",
         ("tests/hostile/test_mutated_requests.py", "--mutated-requests", "1000000"),
     ),
+    Run(
+        "logins",
+        30,
+        "a million damaged logins and a quarter of a million handshakes: nobody comes in, memory stays flat",
+        ("tests/hostile/test_before_login.py", "--mutated-logins", "1000000"),
+    ),
     Run("copies", 40, "copying exactly once in groups that rebalance 100 times", (COPYING, "--copy-rounds", "50")),
     Run("copies-fleet", 50, "the same against three brokers", (COPYING, "--copy-rounds", "50", "--fleet")),
     Run(
@@ -56,7 +63,13 @@ RUNS = (
         ("tests/sim", "-n", "2", "--dist", "worksteal"),
         {"OTTLA_SIM_HISTORIES": "5000", "OTTLA_SIM_TRANSACTIONS": "1000", "OTTLA_SIM_NEW_SEEDS": "1"},
     ),
-    Run("faults", 33, "half an hour of faults: nothing lost", ("tests/fleet/test_faults.py", "--fault-minutes", "30")),
+    Run("faults", 33, "half an hour of faults: nothing lost", (FAULTS, "--fault-minutes", "30")),
+    Run(
+        "faults-secure",
+        33,
+        "the same with TLS on every hop, SCRAM and ACLs",
+        (FAULTS, "--fault-minutes", "30", "--secure"),
+    ),
     Run(
         "fire",
         24,

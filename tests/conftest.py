@@ -16,6 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--mutated-logins", type=int, default=20_000, help="how many damaged logins and handshakes")
     parser.addoption("--mutation-seed", type=int, default=0, help="which ones; 0 for new ones")
     parser.addoption("--fault-minutes", type=float, default=3.0, help="how long a fleet under load is ill-treated")
+    parser.addoption("--secure", action="store_true", help="the fleet of test_faults.py has TLS, SCRAM and ACLs")
     parser.addoption("--fire-minutes", type=float, default=2.0, help="how long exactly-once copies are under fire")
     parser.addoption("--copy-rounds", type=int, default=3, help="how often a guest joins and leaves copiers' groups")
     parser.addoption("--soak-minutes", type=float, default=60.0, help="how long a fleet is under mixed load")

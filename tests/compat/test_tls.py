@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 from support.certificates import Authority
 from support.java import java_tool
+from support.librdkafka import make_topic
 from support.process import BrokerProcess
 from support.secured import Secured
 from support.secured_clients import round_trip, why_not
@@ -48,6 +49,17 @@ def test_java(secured: Secured, name: str, listener: str) -> None:
         "50", "--timeout-ms", "30000",
     )  # fmt: skip
     assert shown.lines == [f"v{i}" for i in range(50)]
+
+
+def test_java_goes_on_and_on(secured: Secured, name: str) -> None:
+    """Thousands of small requests over one connection; Java pads each record of TLS 1.3."""
+    make_topic(secured.broker.bootstrap, name)
+    one_by_one = (f"bootstrap.servers={secured.bootstrap('TLS')}", "batch.size=0", "linger.ms=0")
+    load = ("--topic", name, "--num-records", "2500", "--record-size", "100", "--throughput", "-1")
+    conf = str(secured.properties("TLS"))
+    done = java_tool(f"{TOOLS}.ProducerPerformance", *load, "--producer.config", conf, "--producer-props", *one_by_one)
+    assert "2500 records sent" in done.text
+    assert "TLS without data" not in secured.broker.log_path.read_text()
 
 
 def test_kafka_python(secured: Secured, name: str) -> None:

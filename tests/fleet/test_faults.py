@@ -1,20 +1,25 @@
 """A fleet under load is ill-treated for minutes: no acknowledged record may be missing, doubled or out of order.
 
-`--fault-minutes 30` for a long run. The fault list with its times is printed, as is the seed of its choices.
+`--fault-minutes 30` for a long run; `--secure`: nodes talk over mutual TLS, and clients log in by SCRAM over TLS and
+may do what rules allow. The fault list with its times is printed, as is the seed of its choices.
 """
 
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from confluent_kafka.admin import AclOperation, ResourceType
 from support.cells import cells_possible
 from support.faults import FAULTS, IN_SYNC_S, all_run
 from support.fleet import FleetOf
 from support.history import Anomaly, Read, Send, anomalies, polled_anomalies
 from support.librdkafka import make_topic, read
 from support.polling import PollingConsumer, PollingJava, PollingLibrdkafka
+from support.secure_fleet import Entrance, SecureFleet
 from support.steady import SteadyJava, SteadyLibrdkafka, SteadyProducer
 
 pytestmark = pytest.mark.skipif(
@@ -31,27 +36,58 @@ PROGRESS_RECORDS, PROGRESS_S = 200, 60.0
 DISK_MB, DISK_MB_PER_MINUTE = 128, 20
 
 
+class Entrances(NamedTuple):
+    writer: Entrance
+    reader: Entrance
+    stranger: Entrance | None = None
+    """Who has a name and may do nothing."""
+
+
 @pytest.fixture
-def fleet(request: pytest.FixtureRequest, make_fleet: Callable[..., FleetOf]) -> FleetOf:
+def unstarted(request: pytest.FixtureRequest, make_fleet: Callable[..., FleetOf]) -> FleetOf:
     size_mb = DISK_MB + int(DISK_MB_PER_MINUTE * request.config.getoption("--fault-minutes"))
-    started = make_fleet(cells=True, disk_mb=size_mb)
-    started.start()
-    make_topic(started.bootstrap, TOPIC, partitions=PARTITIONS, replicas=3, **SAFE)
-    return started
+    return make_fleet(cells=True, disk_mb=size_mb)
 
 
 @pytest.fixture
-def producers(fleet: FleetOf) -> Iterator[list[SteadyProducer]]:
-    rates = {"partitions": PARTITIONS, "rate": RECORDS_PER_SECOND}
-    java = SteadyJava(fleet.bootstrap, TOPIC, **rates)
-    yield [java, SteadyLibrdkafka(fleet.bootstrap, TOPIC, **rates)]
+def security(request: pytest.FixtureRequest, unstarted: FleetOf, tmp_path: Path) -> SecureFleet | None:
+    return SecureFleet(unstarted, tmp_path) if request.config.getoption("--secure") else None
+
+
+@pytest.fixture
+def fleet(unstarted: FleetOf, security: SecureFleet | None) -> FleetOf:
+    unstarted.start()
+    make_topic(unstarted.bootstrap, TOPIC, partitions=PARTITIONS, replicas=3, **SAFE)
+    return unstarted
+
+
+@pytest.fixture
+def entrances(fleet: FleetOf, security: SecureFleet | None) -> Entrances:
+    if security is None:
+        return Entrances(Entrance(fleet.bootstrap), Entrance(fleet.bootstrap))
+    made = Entrances(security.user("writer"), security.user("reader", "SCRAM-SHA-256"), security.user("eve"))
+    security.allow("writer", AclOperation.WRITE, ResourceType.TOPIC, TOPIC)
+    security.allow("reader", AclOperation.READ, ResourceType.TOPIC, TOPIC)
+    for user in ("reader", "eve"):  # librdkafka looks for the coordinator of its group, also when it needs none
+        security.allow(user, AclOperation.DESCRIBE, ResourceType.GROUP, "*")
+    return made
+
+
+@pytest.fixture
+def producers(entrances: Entrances) -> Iterator[list[SteadyProducer]]:
+    rates, entrance = {"partitions": PARTITIONS, "rate": RECORDS_PER_SECOND}, entrances.writer
+    java = SteadyJava(entrance.bootstrap, TOPIC, login=entrance.java, **rates)
+    yield [java, SteadyLibrdkafka(entrance.bootstrap, TOPIC, login=entrance.librdkafka, **rates)]
     java.close()
 
 
 @pytest.fixture
-def consumers(fleet: FleetOf) -> Iterator[dict[str, PollingConsumer]]:
-    kinds = {"librdkafka": PollingLibrdkafka, "java": PollingJava}
-    made = {name: kind(fleet.bootstrap, TOPIC, partitions=PARTITIONS) for name, kind in kinds.items()}
+def consumers(entrances: Entrances) -> Iterator[dict[str, PollingConsumer]]:
+    entrance = entrances.reader
+    made: dict[str, PollingConsumer] = {
+        "librdkafka": PollingLibrdkafka(entrance.bootstrap, TOPIC, partitions=PARTITIONS, **entrance.librdkafka),
+        "java": PollingJava(entrance.bootstrap, TOPIC, partitions=PARTITIONS, login=entrance.java),
+    }
     yield made
     for consumer in made.values():
         consumer.close()
@@ -60,6 +96,7 @@ def consumers(fleet: FleetOf) -> Iterator[dict[str, PollingConsumer]]:
 def test_nothing_acknowledged_is_lost_doubled_or_reordered(
     request: pytest.FixtureRequest,
     fleet: FleetOf,
+    entrances: Entrances,
     producers: list[SteadyProducer],
     consumers: dict[str, PollingConsumer],
 ) -> None:
@@ -67,12 +104,15 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered(
     print(f"seed {seed} (choice of faults)")
     ill_treat(fleet, producers, random.Random(seed), seconds=60 * request.config.getoption("--fault-minutes"))
     sends = [send for producer in producers for send in producer.finish()]
-    final = read_all(fleet)
+    final = read_all(entrances.reader)
     ends = {partition: 1 + max(r.offset for r in final if r.partition == partition) for partition in range(PARTITIONS)}
     for consumer in consumers.values():
         consumer.wait_for(ends, timeout_s=PROGRESS_S)
     polls = {name: list(consumer.reads) for name, consumer in consumers.items()}
     judge(sends, final, [*anomalies(sends, final), *polled_anomalies(final, polls)])
+    if entrances.stranger is not None:
+        with pytest.raises(AssertionError, match="TOPIC_AUTHORIZATION_FAILED"):
+            read_all(entrances.stranger)
 
 
 def ill_treat(fleet: FleetOf, producers: list[SteadyProducer], chance: random.Random, *, seconds: float) -> None:
@@ -96,8 +136,10 @@ def progress(producers: list[SteadyProducer]) -> None:
         producer.wait_for_progress(PROGRESS_RECORDS, timeout_s=PROGRESS_S)
 
 
-def read_all(fleet: FleetOf) -> list[Read]:
-    return [Read(p, m.offset(), m.value()) for p in range(PARTITIONS) for m in read(fleet.bootstrap, TOPIC, p)]
+def read_all(entrance: Entrance) -> list[Read]:
+    login = entrance.librdkafka
+    records = [(p, m) for p in range(PARTITIONS) for m in read(entrance.bootstrap, TOPIC, p, **login)]
+    return [Read(p, message.offset(), message.value()) for p, message in records]
 
 
 def judge(sends: list[Send], final: list[Read], found: list[Anomaly]) -> None:

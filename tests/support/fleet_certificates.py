@@ -2,6 +2,7 @@
 
 import datetime
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,9 +34,17 @@ class Authority:
         self.folder = folder
         self.ca = Path(pki.create_authority(str(folder), cluster_id=cluster_id, now=now()))
 
-    def issue(self, role: str, name: str, *, days: float = 10, at: datetime.datetime | None = None) -> Files:
-        """A new one each time; `at`: issued then, such as long ago."""
-        hosts = ["127.0.0.1", "localhost"] if role in ("broker", "controller") else []
+    def issue(
+        self,
+        role: str,
+        name: str,
+        *,
+        days: float = 10,
+        at: datetime.datetime | None = None,
+        hosts: Sequence[str] = ("127.0.0.1", "localhost"),
+    ) -> Files:
+        """A new one each time; `at`: issued then, such as long ago; `hosts`: of a node."""
+        hosts = hosts if role in ("broker", "controller") else []
         stem = name if role == "person" else f"{role}-{name}"
         for old in self.folder.glob(f"{stem}.*"):
             old.unlink()

@@ -4,6 +4,7 @@ import contextlib
 import subprocess
 import threading
 from abc import ABC, abstractmethod
+from pathlib import Path
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from support.history import Read
@@ -43,7 +44,7 @@ class PollingConsumer(ABC):
 
 class PollingLibrdkafka(PollingConsumer):
     def __init__(self, bootstrap: str, topic: str, *, partitions: int, **settings: str) -> None:
-        """Names of settings have underscores for dots."""
+        """Names of settings may have underscores for dots."""
         super().__init__()
         # A reset would hide a loss: it is an error here.
         group = {"group.id": "none", "enable.auto.commit": False, "auto.offset.reset": "error"}
@@ -72,9 +73,11 @@ class PollingLibrdkafka(PollingConsumer):
 
 
 class PollingJava(PollingConsumer):
-    def __init__(self, bootstrap: str, topic: str, *, partitions: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, *, partitions: int, login: Path | None = None) -> None:
+        """`login`: a file of properties."""
         super().__init__()
-        command = program_command("SteadyConsumer", bootstrap, topic, str(partitions))
+        files = [] if login is None else [str(login)]
+        command = program_command("SteadyConsumer", bootstrap, topic, str(partitions), *files)
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         self._reader = threading.Thread(target=self._read, daemon=True)

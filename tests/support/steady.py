@@ -4,6 +4,9 @@ import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 from support.history import OFFSET_UNKNOWN, Send
@@ -81,7 +84,9 @@ class SteadyLibrdkafka(SteadyProducer):
         partitions: int = PARTITIONS,
         rate: int = RECORDS_PER_SECOND,
         name: str = "rd",
+        login: Mapping[str, Any] | None = None,
     ) -> None:
+        """`login`: librdkafka's settings of who it is."""
         super().__init__()
         self._topic, self._partitions, self._rate, self._name = topic, partitions, rate, name
         self._offsets: dict[int, int] = {}
@@ -90,7 +95,7 @@ class SteadyLibrdkafka(SteadyProducer):
         self._stopping = threading.Event()
         settings = {"enable.idempotence": True, "acks": "all", "linger.ms": 2, **IMPATIENT_LIBRDKAFKA}
         quiet = {"log_level": 0, "error_cb": self._failed}
-        self._producer = Producer({"bootstrap.servers": bootstrap, **settings, **quiet})
+        self._producer = Producer({"bootstrap.servers": bootstrap, **settings, **quiet, **(login or {})})
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -143,10 +148,13 @@ class SteadyJava(SteadyProducer):
         partitions: int = PARTITIONS,
         rate: int = RECORDS_PER_SECOND,
         name: str = "java",
+        login: Path | None = None,
     ) -> None:
+        """`login`: a file of properties."""
         super().__init__()
         self._name = name
-        command = program_command("SteadyProducer", bootstrap, topic, str(partitions), str(rate), name)
+        files = [] if login is None else [str(login)]
+        command = program_command("SteadyProducer", bootstrap, topic, str(partitions), str(rate), name, *files)
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
         self._sends: dict[int, Send] = {}

@@ -24,7 +24,9 @@ CIPHER_BYTES = 128 * 1024  # that arrive at once, in a buffer that all connectio
 PIECE_BYTES = 64 * 1024  # encrypted at once: they and their ciphertext stay in the processor's cache
 FED_BYTES = 16 * 1024  # given to OpenSSL at once: it does not come back before it has data or nothing left to read
 DECRYPTING_SECONDS_MAX = 0.005  # of one connection in a turn of the loop
-RECORD_BYTES, OLD_RECORD_BYTES = 22, 512  # around the data of a record of TLS 1.3; of older ones not more than this
+# Around the data of a record, not more than this. In TLS 1.3 that is 22 bytes and padding: Java pads each record
+# by 16. With a key update before it there would be 49. Of older versions.
+AROUND_BYTES_MAX, AROUND_OLD_BYTES_MAX = 48, 512
 # Of ciphertext without data, which costs OpenSSL much more (a key update derives keys from 27 bytes): a record that is
 # under way, a few key updates, and one in so many bytes of data.
 BARREN_BYTES_MAX, DATA_PER_BARREN_BYTE = 24 * 1024, 64
@@ -56,8 +58,9 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._in_turn = False  # the handshake goes on as soon as it is its turn
         self._reading = True
         self._giving_way = False
-        self._barren_bytes = 0  # of what OpenSSL was given, without the records that gave data
-        self._record_bytes = RECORD_BYTES
+        self._given_bytes = 0  # to OpenSSL, since the last record with data
+        self._barren_bytes = 0  # of what it was given before, without those records
+        self._around_bytes_max = AROUND_BYTES_MAX
         self._ended = False
 
     # as a protocol
@@ -129,9 +132,9 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             return
         self._flush()
         self._handshakes.done(self)
-        self._barren_bytes = self._incoming.pending
+        self._given_bytes = self._incoming.pending
         if self._tls.version() != "TLSv1.3":
-            self._record_bytes = OLD_RECORD_BYTES
+            self._around_bytes_max = AROUND_OLD_BYTES_MAX
         connection = self._connection = self._make_connection()
         connection.connection_made(self)
         self._decrypt()
@@ -155,7 +158,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
                 connection.buffer_updated(count)
             if over is not None:
                 self._over(over)
-            elif self._barren_bytes - self._incoming.pending > BARREN_BYTES_MAX:
+            elif self._barren_bytes + self._given_bytes - self._incoming.pending > BARREN_BYTES_MAX:
                 self._refuse_barren()
             if not (self._arrived.pending or self._incoming.pending or self._tls.pending()):
                 break
@@ -175,7 +178,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
                 if not got:
                     return count, ""
                 count += cast(int, got)
-                self._barren_bytes -= cast(int, got) + self._record_bytes
+                self._gave_data(cast(int, got))
                 if count == size or not (incoming.pending or tls.pending() or self._feed_more()):
                     return count, None
         except ssl.SSLWantReadError:  # a part of a record
@@ -185,12 +188,20 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
 
     def _feed(self) -> int:
         fed = self._incoming.write(self._arrived.read(FED_BYTES))
-        self._barren_bytes += fed
+        self._given_bytes += fed
         return fed
 
     def _feed_more(self) -> int:
         """Without a look at the time, unless too little came of it."""
-        return self._feed() if self._barren_bytes < FED_BYTES else 0
+        return self._feed() if self._barren_bytes + self._given_bytes < FED_BYTES else 0
+
+    def _gave_data(self, count: int) -> None:
+        """So much of a record, which OpenSSL has taken whole: the rest of its data comes with the next reads."""
+        waiting = self._incoming.pending
+        around = self._given_bytes - waiting - count - self._tls.pending()
+        self._given_bytes = waiting
+        if around > self._around_bytes_max:
+            self._barren_bytes += around
 
     def _refuse_barren(self) -> None:
         log.warning("connection from %s closed: more than %d bytes of TLS without data", self.host, BARREN_BYTES_MAX)

@@ -101,8 +101,9 @@ class Authentication:
         if self.failure is not None:
             raise OutOfOrder("a request after a login that failed")
         if next_phase(self._phase, sent) is None:
-            self._refused(f"unexpected {name} {self._phase.value}")
-            raise OutOfOrder(f"unexpected {name} {self._phase.value}")
+            self.failure = f"unexpected {name} {self._phase.value}"
+            self._refused(self.failure)
+            raise OutOfOrder(self.failure)
         if self._phase is Phase.IN and sent is not Sent.HANDSHAKE and self._is_expired():
             self._rules.counts.expired += 1
             raise OutOfOrder("its login has expired and was not renewed")

@@ -1,3 +1,4 @@
+import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -10,7 +11,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 /**
  * Reads all partitions from the beginning until standard input ends, by assign().
  * Prints `PARTITION OFFSET VALUE` for each record; a value ends before its first dot. Arguments: bootstrap, topic,
- * partitions.
+ * partitions, and, to log in, a file of properties.
  */
 public final class SteadyConsumer {
     public static void main(String[] arguments) throws Exception {
@@ -20,7 +21,7 @@ public final class SteadyConsumer {
             partitions.add(new TopicPartition(arguments[1], index));
         }
         StringDeserializer strings = new StringDeserializer();
-        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings(arguments[0]), strings, strings)) {
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings(arguments), strings, strings)) {
             consumer.assign(partitions);
             consumer.seekToBeginning(partitions);
             while (!EndOfInput.wasSeen()) {
@@ -33,9 +34,9 @@ public final class SteadyConsumer {
         }
     }
 
-    private static Properties settings(String bootstrap) {
-        Properties settings = new Properties();
-        settings.put("bootstrap.servers", bootstrap);
+    private static Properties settings(String[] arguments) throws IOException {
+        Properties settings = Login.settings(arguments, 3);
+        settings.put("bootstrap.servers", arguments[0]);
         settings.put("enable.auto.commit", "false");
         settings.put("auto.offset.reset", "none");
         settings.put("reconnect.backoff.max.ms", "200");

@@ -1,3 +1,4 @@
+import java.io.IOException;
 import java.util.Properties;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -6,7 +7,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /**
  * Sends numbered values until standard input ends, then waits for what is under way.
  * Prints `ack NUMBER PARTITION OFFSET` or `fail NUMBER PARTITION REASON` for each. Arguments: bootstrap, topic, partitions,
- * records per second, name (how values begin).
+ * records per second, name (how values begin), and, to log in, a file of properties.
  */
 public final class SteadyProducer {
     public static void main(String[] arguments) throws Exception {
@@ -16,7 +17,7 @@ public final class SteadyProducer {
         int perTenMilliseconds = Math.max(1, Integer.parseInt(arguments[3]) / 100);
         EndOfInput.watch();
         StringSerializer strings = new StringSerializer();
-        try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings(arguments[0]), strings, strings)) {
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings(arguments), strings, strings)) {
             for (long number = 0; !EndOfInput.wasSeen(); ) {
                 for (int i = 0; i < perTenMilliseconds; i++) {
                     send(producer, topic, name, number, (int) (number % partitions));
@@ -28,9 +29,9 @@ public final class SteadyProducer {
         System.out.flush();
     }
 
-    private static Properties settings(String bootstrap) {
-        Properties settings = new Properties();
-        settings.put("bootstrap.servers", bootstrap);
+    private static Properties settings(String[] arguments) throws IOException {
+        Properties settings = Login.settings(arguments, 5);
+        settings.put("bootstrap.servers", arguments[0]);
         settings.put("acks", "all");
         settings.put("enable.idempotence", "true");
         settings.put("linger.ms", "2");

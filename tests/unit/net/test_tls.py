@@ -10,7 +10,7 @@ import ssl
 import struct
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -356,8 +356,9 @@ def test_too_many_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(listening.trail) == 5
 
 
-def send_key_updates(port: int, count: int) -> int:
-    """How many of them were taken, by a client that sends nothing else."""
+@contextmanager
+def openssl_client(port: int) -> Iterator[tuple[ctypes.CDLL, ctypes.c_void_p]]:
+    """For what Python's own `ssl` does not do."""
     library = ctypes.CDLL(_ssl.__file__)
     try:
         for name in ("TLS_client_method", "SSL_CTX_new", "SSL_new"):
@@ -369,12 +370,40 @@ def send_key_updates(port: int, count: int) -> int:
     with socket.create_connection(("127.0.0.1", port)) as stranger:
         library.SSL_set_fd(client, stranger.fileno())
         assert library.SSL_connect(client) == 1
-        sent = 0
-        while sent < count and library.SSL_key_update(client, 1) == 1 and library.SSL_do_handshake(client) == 1:
-            sent += 1
+        yield library, client
         library.SSL_free(client)
         library.SSL_CTX_free(context)
+
+
+def send_key_updates(port: int, count: int) -> int:
+    """How many of them were taken, by a client that sends nothing else."""
+    sent = 0
+    with openssl_client(port) as (library, client):
+        while sent < count and library.SSL_key_update(client, 1) == 1 and library.SSL_do_handshake(client) == 1:
+            sent += 1
     return sent
+
+
+def send_padded(port: int, requests: int) -> None:
+    """One after the other, each in a record with 16 bytes of padding, as Java's clients send them over TLS 1.3."""
+    padding = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p)(
+        lambda *_: 16
+    )
+    request, answer = heartbeats(1), ctypes.create_string_buffer(1000)
+    with openssl_client(port) as (library, client):
+        library.SSL_set_record_padding_callback(client, padding)
+        for _ in range(requests):
+            assert library.SSL_write(client, request, len(request)) == len(request)
+            assert library.SSL_read(client, answer, len(answer)) > 0, "closed"
+
+
+def test_padding_is_no_lack_of_data(folder: Path) -> None:
+    listening = Listening(folder, small)
+
+    async def test() -> None:
+        await asyncio.to_thread(send_padded, listening.port, 3000)
+
+    run(listening, test)
 
 
 def test_key_updates_without_data(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

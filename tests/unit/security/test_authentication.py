@@ -110,6 +110,7 @@ def test_out_of_order(sent: Sent) -> None:
     trial = Trial()
     with pytest.raises(OutOfOrder, match="unexpected x before the handshake"):
         trial.it.admit(sent, "x")
+    trial.it.spoiled("bad request")  # as the connection says of whatever it cannot begin: this has been told
     assert [(event.verdict, event.reason) for event in trial.trail] == [("failed", "unexpected x before the handshake")]
     assert trial.counts.failed == 1
 
