@@ -15,8 +15,8 @@ __all__ = ["FullCollections", "settle_objects"]
 
 # The youngest, made since the last collection. As garbage they take 5 to 10 ms: with 50,000 it was 50 to 90 ms.
 YOUNG_OBJECTS_MAX = 5_000
-# Those that outlived one collection are looked at with the sixth.
-YOUNG_COLLECTIONS_MAX = 5
+# Those that outlived one collection are looked at once more, with the fourth after it.
+YOUNG_COLLECTIONS_MAX = 3
 NEVER = 1_000_000_000
 CHECK_SECONDS = 10.0
 GROWTH_BLOCKS_MIN = 4_000_000  # of objects, 250 to 400 MB
