@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 __all__ = ["FullCollections", "settle_objects"]
 
-# The youngest, made since the last collection. As garbage they take 5 to 10 ms: with 50,000 it was 50 to 90 ms.
-YOUNG_OBJECTS_MAX = 5_000
+# The youngest, made since the last collection. As garbage they take 3 to 5 ms: 50,000 took 50 to 90 ms.
+YOUNG_OBJECTS_MAX = 3_000
 # Those that outlived one collection are looked at once more, with the fourth after it.
 YOUNG_COLLECTIONS_MAX = 3
 NEVER = 1_000_000_000

@@ -6,7 +6,7 @@ import sys
 
 from ottla.collector import GROWTH_BLOCKS_MIN, FullCollections
 
-YOUNG_MAX = 25_000  # four times the youngest, and some
+YOUNG_MAX = 15_000  # four times the youngest, and some
 
 # In an interpreter of its own, since the collector is everybody's: refused requests leave cycles with their frames,
 # while what is to stay grows.
