@@ -26,7 +26,7 @@ from support.secured import PASSWORD, Secured
 AT_ONCE = 40
 STALL_MS_MAX = 150.0
 MEMORY_BYTES_MAX = 288 << 20
-GROWTH_BYTES_MAX = 48 << 20
+GROWTH_BYTES_MAX = 16 << 20
 REFUSED_SHARE_MIN = 0.2
 LOG_BYTES_MAX = 8 << 20  # with the audit trail, which may have 2 MB
 KNOWN = "known-topic"
