@@ -217,6 +217,7 @@ class GroupCoordinator(Coordinator[Shard]):
     # shards
 
     def _new_shard(self, partition: Partition) -> Shard:
+        self.regexes.visible.forget()
         return Shard(
             partition,
             clock=self._system.clock,
