@@ -10,18 +10,15 @@ __all__ = ["creation_obstacle", "refusal"]
 Object = Mapping[str, Any]
 
 # What the sentence contains → a word for programs, and the next step. The first that fits.
+QUOTA, ADMISSION = ("exceeded quota", "failed quota", "unknown for quota"), ("denied the request", "denied request")
+RIGHTS = tuple(f"cannot {verb} resource" for verb in ("get", "list", "create", "patch", "update", "delete"))
 KNOWN = (
-    (("exceeded quota", "failed quota"), "QuotaExceeded", "raise the ResourceQuota of the namespace, or ask for less"),
+    (QUOTA, "QuotaExceeded", "raise the ResourceQuota of the namespace, or ask for less"),
     (("violates PodSecurity",), "PodSecurity", "lower the Pod Security level that the namespace enforces"),
     (("is being terminated",), "NamespaceTerminating", "the namespace is being deleted"),
-    (
-        ("denied the request", "denied request", "ValidatingAdmissionPolicy", "admission webhook"),
-        "AdmissionDenied",
-        "change the spec or the admission policy",
-    ),
-    (("cannot get", "cannot list", "cannot create", "cannot patch", "cannot delete", "cannot update"), "Forbidden",
-     "give the operator's service account this permission; the chart does"),
-)  # fmt: skip
+    (ADMISSION, "AdmissionDenied", "change the spec or the admission policy"),
+    (RIGHTS, "Forbidden", "give the operator's service account this permission; the chart does"),
+)
 OTHER = ("Refused", "correct the spec, or what refuses it")
 TEXT_LENGTH_MAX = 2000
 
