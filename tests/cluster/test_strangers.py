@@ -109,8 +109,8 @@ def found_topic(events: Applied) -> Iterator[str]:
 
 def retention(outside: str, topic: str) -> str:
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    described = AdminClient({"bootstrap.servers": outside}).describe_configs([resource])[resource]
-    return str(described.result(ADMIN_TIMEOUT_S)["retention.ms"].value)
+    admin = AdminClient({"bootstrap.servers": outside})
+    return str(admin.describe_configs([resource])[resource].result(ADMIN_TIMEOUT_S)["retention.ms"].value)
 
 
 def test_topics_of_others_are_adopted_only_when_asked_and_those_of_the_brokers_never(
