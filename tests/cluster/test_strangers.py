@@ -149,7 +149,7 @@ def test_the_api_server_holds_to_uids_and_versions(installed: VisitedCluster) ->
     installed.create(theirs(namespace, "ConfigMap", name, data={"a": "theirs"}))
     place, topic = {"name": name, "namespace": namespace}, {"clusterRef": {"name": "nowhere"}}
     installed.create({"apiVersion": GROUP, "kind": "KafkaTopic", "metadata": place, "spec": topic})
-    asyncio.run(act_on_former_objects(namespace, name))
+    asyncio.run(act_on_former_objects(installed.kubeconfig, namespace, name))
     assert installed.get("configmap", name, "-n", namespace)["data"] == {"a": "theirs"}
     seen = installed.get("kafkatopic", name, "-n", namespace)["metadata"]
     assert "finalizers" not in seen and "annotations" not in seen
@@ -157,8 +157,8 @@ def test_the_api_server_holds_to_uids_and_versions(installed: VisitedCluster) ->
         installed.kubectl("delete", kind, name, "-n", namespace)
 
 
-async def act_on_former_objects(namespace: str, name: str) -> None:
-    kube, former = await Kube.connect(), str(uuid.uuid4())
+async def act_on_former_objects(kubeconfig: str, namespace: str, name: str) -> None:
+    kube, former = await Kube.connect(kubeconfig), str(uuid.uuid4())
     try:
         ours = theirs(namespace, "ConfigMap", name, data={"a": "ours"})
         live = await kube.get(CONFIG_MAPS, namespace, name)

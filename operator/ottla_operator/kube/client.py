@@ -90,13 +90,13 @@ class Kube:
         self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)  # waiting for a slot does not count towards the time-out
 
     @staticmethod
-    async def connect() -> "Kube":
-        """In a pod with its service account, elsewhere with KUBECONFIG."""
+    async def connect(kubeconfig: str | None = None) -> "Kube":
+        """In a pod with its service account, elsewhere with KUBECONFIG or the file that is given."""
         settings = client.Configuration()
         try:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
         except config.ConfigException:
-            await config.load_kube_config(client_configuration=settings)  # type: ignore[no-untyped-call]
+            await config.load_kube_config(kubeconfig, client_configuration=settings)  # type: ignore[no-untyped-call]
         settings.connection_pool_maxsize = REQUESTS_AT_ONCE_MAX
         return Kube(client.ApiClient(settings))
 
@@ -246,11 +246,13 @@ class Kube:
 
 def _refused(status: int, data: bytes) -> KubeError:
     try:
-        text = str(json.loads(data)["message"])
-    except (ValueError, KeyError, TypeError):
-        text = data[:500].decode("utf-8", "replace")
-    if status == 409:
-        return Conflict(status, text)
+        answer = json.loads(data)
+        text, causes = str(answer["message"]), (answer.get("details") or {}).get("causes") or ()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        text, causes = data[:500].decode("utf-8", "replace"), ()
+    # An apply with the uid of another object: "metadata.uid: field is immutable".
+    if status == 409 or any(cause.get("field") == "metadata.uid" for cause in causes):
+        return Conflict(409, text)
     return KubeRefused(status, text) if status in REFUSED else KubeError(status, text)
 
 
