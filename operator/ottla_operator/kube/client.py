@@ -7,7 +7,6 @@ plain dicts: manifests are built as dicts, and the server applies them (server-s
 import asyncio
 import contextlib
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -24,8 +23,6 @@ __all__ = [
     "SERVICE_ACCOUNTS", "STATEFUL_SETS", "VOLUME_CLAIMS", "Conflict", "Kind", "Kube", "KubeError", "KubeRefused",
     "Manifest", "kind_of",
 ]  # fmt: skip
-
-log = logging.getLogger("ottla.operator")
 
 FIELD_MANAGER = "ottla-operator"
 ANSWER_SECONDS_MAX = 15.0
@@ -165,14 +162,11 @@ class Kube:
         return await self._apply(path, {**manifest, "metadata": {**metadata, "uid": uid}})
 
     async def apply_status(self, kind: Kind, about: Metadata, status: Manifest) -> None:
-        """Server-side apply to the status subresource. No error if the object does not exist any more, and nothing is
-        written to another one of its name."""
-        body = {"apiVersion": kind.api, "kind": kind.kind, "status": status}
-        body["metadata"] = {"name": about.name, "uid": about.uid}
+        """Server-side apply to the status subresource. No error if the object does not exist any more. It goes by the
+        name: the API server ignores a uid here."""
+        body = {"apiVersion": kind.api, "kind": kind.kind, "metadata": {"name": about.name}, "status": status}
         try:
             await self._apply(f"{_path(kind, about.namespace, about.name)}/status", body)
-        except Conflict as error:
-            log.debug("status of %s %s: %s", kind.kind, about.name, error)
         except KubeError as error:
             if error.status != 404:
                 raise
