@@ -25,7 +25,9 @@ FAULTS = ("tests/fleet/test_faults.py", "tests/fleet/test_stuck_loop.py", "tests
 ATTACKS_ON_FLEETS = tuple(f"tests/hostile/test_{what}.py" for what in ("regex", "memory", "large_requests"))
 QUICK = ("memory", "regex", "mutated_requests", "files", "coordinators", "lookups")
 QUICK_ATTACKS = tuple(f"tests/hostile/test_{what}.py" for what in QUICK)
-SIMULATED_COORDINATORS = tuple(f"tests/sim/test_{what}_sim.py" for what in ("group", "txn", "share", "share_state"))
+SIMULATED_COORDINATORS = tuple(
+    f"tests/sim/test_{what}_sim.py" for what in ("group", "txn", "share", "share_state", "security")
+)
 # What clients need to come in is in `make test`; what changes while they are there, and the tools, are here.
 LOGINS = ("tls_renewal", "reauthentication", "oauth_login", "delegation_tokens", "rotation_under_load")
 USERS = ("scram_users", "scram_format", "scram_cli")

@@ -59,9 +59,14 @@ RUNS = (
     Run(
         "histories",
         15,
-        "5,000 simulated histories of the fleet, 1,000 of transactions",
+        "5,000 simulated histories of the fleet, 1,000 of transactions, 1,000 of rules and credentials",
         ("tests/sim", "-n", "2", "--dist", "worksteal"),
-        {"OTTLA_SIM_HISTORIES": "5000", "OTTLA_SIM_TRANSACTIONS": "1000", "OTTLA_SIM_NEW_SEEDS": "1"},
+        {
+            "OTTLA_SIM_HISTORIES": "5000",
+            "OTTLA_SIM_TRANSACTIONS": "1000",
+            "OTTLA_SIM_SECURITY": "1000",
+            "OTTLA_SIM_NEW_SEEDS": "1",
+        },
     ),
     Run("faults", 33, "half an hour of faults: nothing lost", (FAULTS, "--fault-minutes", "30")),
     Run(

@@ -125,6 +125,7 @@ class _Calls:
             raise
         finally:
             self._under_way -= 1
+            del answer, call  # an error's traceback refers to this frame: a cycle would leave both to the collector
 
 
 class _Call(Generic[T]):
@@ -141,11 +142,8 @@ class _Call(Generic[T]):
 
     def begin(self) -> None:
         assert self._target.is_here(), "begun on the wrong loop"
-        self._task = asyncio.ensure_future(self._run())
+        self._task = asyncio.ensure_future(_answered(self._work))
         self._task.add_done_callback(self._done)
-
-    async def _run(self) -> T:
-        return await self._work()
 
     def cancel(self) -> None:
         if self._task is not None:
@@ -166,3 +164,8 @@ class _Call(Generic[T]):
             self._answer.set_exception(error)
         else:
             self._answer.set_result(result)  # type: ignore[arg-type]
+
+
+async def _answered(work: Callable[[], Awaitable[T]]) -> T:
+    """Without a reference to the call, which an error's traceback would share."""
+    return await work()

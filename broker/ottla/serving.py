@@ -6,13 +6,13 @@ The control loop runs in the main thread, where signals arrive: SIGTERM is heard
 import asyncio
 import contextlib
 import ctypes
-import gc
 import logging
 import os
 import signal
 import sys
 import time
 
+from ottla.collector import FullCollections, settle_objects
 from ottla.config import BrokerConfig
 from ottla.handover import Handover, LoopLane
 from ottla.loops import ControlLoop, DataLoop, forgive_grpc
@@ -79,7 +79,8 @@ async def _serve(config: BrokerConfig, data: DataLoop) -> int:
     health = await _probed(config, node, _meters(node, handover, system))
     if not await _started(node, stop):
         return 0
-    _settle_memory()
+    settle_objects()
+    FullCollections().start()
     listeners = config.listeners if node.ports else ()
     places = ", ".join(f"{e.name}://{e.host or '0.0.0.0'}:{node.ports[e.name]}" for e in listeners)
     log.info(
@@ -161,13 +162,6 @@ def _tune_malloc() -> None:
         libc.mallopt(M_MMAP_THRESHOLD, 16 << 20)
         libc.mallopt(M_TRIM_THRESHOLD, 64 << 20)
         libc.mallopt(M_ARENA_MAX, 1)
-
-
-def _settle_memory() -> None:
-    """What lives as long as the node need not be looked at by every collection."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 async def _until(stop: asyncio.Event, failed: "asyncio.Future[None]") -> None:

@@ -1,23 +1,27 @@
 """A fleet whose nodes talk over TLS: made so while it works, and back; and what its ports give to strangers."""
 
 import re
+import socket
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from ottla.security import pki
+from support.client_listeners import OPEN, SAFE, TURNING, ClientListeners
 from support.fleet import FleetOf
 from support.fleet_certificates import Authority, put
-from support.history import Read, anomalies
+from support.fleet_view import view_of
+from support.history import Read, Send, anomalies
 from support.librdkafka import make_topic, read
 from support.ports import free_port
-from support.steady import SteadyLibrdkafka
+from support.steady import SteadyConsumer, SteadyLibrdkafka
 from support.waiting import eventually
 
-TOPIC, PARTITIONS = "steady", 4
+TOPIC, PARTITIONS, GROUP = "steady", 4, "readers"
 PROGRESS_RECORDS, PROGRESS_S = 500, 60.0
 RELOADED, PORTS = "gRPC goes on with a new certificate", 2
 PLAINTEXT = {"ottla.grpc.protocol": "PLAINTEXT", "ottla.grpc.accept": "PLAINTEXT"}
@@ -34,6 +38,8 @@ class Secured:
         self.folder = folder
         self.authority = Authority(folder / "pki", fleet.members[0].settings["cluster.id"])
         self.alice = self.authority.issue("person", "alice")
+        self.listeners = ClientListeners(fleet, folder / "listeners")
+        self.stage = OPEN
         self.ca = folder / "ca.crt"
         put(self.authority.ca, self.ca)
         for index in fleet.ids:
@@ -64,12 +70,14 @@ class Secured:
         (own, *_) = pki.describe(str(self.keystore(index)))
         return f"{own.serial:X}"
 
-    def roll(self, settings: dict[str, str]) -> None:
-        """Every broker in turn, once all are in sync."""
-        for member in self.fleet.members:
+    def roll(self, settings: dict[str, str], clients: str = OPEN) -> None:
+        """Every broker in turn, once all are in sync. `clients`: the stage of their listeners."""
+        self.listeners.enter_by(SAFE if SAFE in (self.stage, clients) else OPEN)
+        self.stage = clients
+        for index, member in enumerate(self.fleet.members):
             self.fleet.wait_in_sync()
             assert member.stop() == 0
-            member.settings |= settings
+            member.settings |= settings | self.listeners.settings(index, clients)
             member.start()
         self.fleet.wait_in_sync()
 
@@ -104,9 +112,8 @@ def wait_for_reload(fleet: FleetOf, times: int) -> None:
     eventually(reloads, lambda seen: min(seen) >= times * PORTS)
 
 
-def judge(fleet: FleetOf, producer: SteadyLibrdkafka) -> None:
-    """Nothing lost, doubled or out of order; the producer saw no error that it could not retry."""
-    sends = producer.finish()
+def judge(fleet: FleetOf, *sends: Send) -> list[Read]:
+    """Nothing lost, doubled or out of order."""
     found = [
         Read(index, one.offset(), one.value() or b"")
         for index in range(PARTITIONS)
@@ -114,25 +121,98 @@ def judge(fleet: FleetOf, producer: SteadyLibrdkafka) -> None:
     ]
     assert not anomalies(sends, found)
     assert len(found) == len(sends)
+    return found
+
+
+class Load:
+    """Two producers with acks=all and a member of a group, which move from one listener to another in turn. Producers
+    see no error but those that they can retry, and nobody is refused."""
+
+    def __init__(self, listeners: ClientListeners) -> None:
+        self._listeners = listeners
+        self._sends: list[Send] = []
+        self._begun = 0
+        self._producers = [self._produce(OPEN) for _ in range(2)]
+        self._consumer = SteadyConsumer(TOPIC, GROUP, listeners.client("bob", OPEN))
+
+    def _produce(self, stage: str) -> SteadyLibrdkafka:
+        conf = self._listeners.client("alice", stage)
+        self._begun += 1
+        name = f"rd{self._begun}"
+        return SteadyLibrdkafka(
+            conf["bootstrap.servers"], TOPIC, partitions=PARTITIONS, rate=300, name=name, login=conf
+        )
+
+    def move(self, stage: str) -> None:
+        for number, before in enumerate(self._producers):
+            self._producers[number] = self._produce(stage)
+            self._sends += self._end(before)
+            self.go_on()
+        self._consumer.move(self._listeners.client("bob", stage))
+        self.go_on()
+
+    def _end(self, producer: SteadyLibrdkafka) -> list[Send]:
+        sends = producer.finish()
+        assert not producer.refusals
+        return sends
+
+    def go_on(self) -> None:
+        for each in self._producers:
+            each.wait_for_progress(PROGRESS_RECORDS, timeout_s=PROGRESS_S)
+        self._consumer.wait_for_progress(PROGRESS_RECORDS, timeout_s=PROGRESS_S)
+
+    def judge(self, fleet: FleetOf) -> None:
+        sends = self._sends + [send for each in self._producers for send in self._end(each)]
+        written = {(one.partition, one.offset): one.value for one in judge(fleet, *sends)}
+        eventually(lambda: len(self._consumer.reads), lambda seen: seen >= len(written), timeout_s=PROGRESS_S)
+        self._consumer.stop()
+        assert not self._consumer.errors
+        assert self._consumer.reads == written
+
+
+def check_closed(made: Secured) -> None:
+    """Nobody gets in plainly, and whoever logs in sees what the ACLs let them see."""
+    for member in made.fleet.members:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((member.host, member.port), 5)
+    for index, member in enumerate(made.fleet.members):
+        as_admin, member.entrance = member.entrance, partial(made.listeners.log_in, index, "alice")
+        seen, member.entrance = view_of(member), as_admin
+        assert seen is not None and {topic for topic, _ in seen.partitions} == {TOPIC}
 
 
 def test_a_plain_fleet_is_made_secure_under_load_and_plain_again(secured: Callable[..., Secured]) -> None:
+    """Its gRPC and its listeners for clients, in the same rolls."""
     made = secured(PLAINTEXT)
     fleet = made.fleet
     fleet.start()
     make_topic(fleet.bootstrap, TOPIC, partitions=PARTITIONS, replicas=3, min_insync_replicas="2")
-    producer = SteadyLibrdkafka(fleet.bootstrap, TOPIC, partitions=PARTITIONS, rate=500)
-    for settings in (BOTH, SPEAKS_TLS, TLS, SPEAKS_TLS, BOTH, PLAINTEXT):
-        made.roll(settings)
-        producer.wait_for_progress(PROGRESS_RECORDS, timeout_s=PROGRESS_S)
+    load = Load(made.listeners)
+    stages = [
+        (BOTH, TURNING),
+        (SPEAKS_TLS, TURNING),
+        (TLS, SAFE),
+        (SPEAKS_TLS, TURNING),
+        (BOTH, OPEN),
+        (PLAINTEXT, OPEN),
+    ]
+    for number, (settings, clients) in enumerate(stages):
+        made.roll(settings, clients)
+        load.go_on()
         by_tls, plainly = made.command(*made.as_alice()), made.command()
         assert (by_tls.returncode == 0) == ("TLS" in settings["ottla.grpc.accept"]), by_tls.stderr
         assert (plainly.returncode == 0) == ("PLAINTEXT" in settings["ottla.grpc.accept"]), plainly.stderr
+        if number == 0:
+            made.listeners.admit(TOPIC, GROUP)
+            load.move(SAFE)
         if settings == TLS:
             assert "takes TLS only; give --cert (or OTTLA_CERT)" in plainly.stderr
+            check_closed(made)
+        if number == 3:
+            load.move(OPEN)
         if settings == PLAINTEXT:
             assert "takes plaintext only; leave --cert, --key and --ca out" in by_tls.stderr
-    judge(fleet, producer)
+    load.judge(fleet)
 
 
 def test_certificates_and_the_ca_change_under_load(secured: Callable[..., Secured], tmp_path: Path) -> None:
@@ -165,4 +245,4 @@ def test_certificates_and_the_ca_change_under_load(secured: Callable[..., Secure
         lines = broker_log(fleet, index)[before[index] :].splitlines()
         unexpected = [line for line in lines if RELOADED not in line]
         assert not unexpected, f"broker {index}"
-    judge(fleet, producer)
+    judge(fleet, *producer.finish())

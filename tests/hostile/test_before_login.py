@@ -14,7 +14,8 @@ from random import Random
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from support.damaged_logins import Attempt, attempted_handshakes, attempted_logins, oauth_settings
+from support.damaged_logins import Attempt, attempted_handshakes, attempted_logins, refused_tokens
+from support.jwt_issuer import JwtIssuer
 from support.librdkafka import make_topic
 from support.metronome import Metronomes, Noise
 from support.ottla_broker import OttlaBroker
@@ -26,7 +27,7 @@ from support.secured import PASSWORD, Secured
 AT_ONCE = 40
 STALL_MS_MAX = 150.0
 MEMORY_BYTES_MAX = 288 << 20
-GROWTH_BYTES_MAX = 48 << 20
+GROWTH_BYTES_MAX = 16 << 20
 REFUSED_SHARE_MIN = 0.2
 LOG_BYTES_MAX = 8 << 20  # with the audit trail, which may have 2 MB
 KNOWN = "known-topic"
@@ -35,13 +36,12 @@ HEALTH = free_port()
 
 
 @pytest.fixture
-def oauth(tmp_path: Path) -> tuple[dict[str, str], list[str]]:
-    """Settings, and tokens that are not good."""
-    return oauth_settings(tmp_path)
+def issuer(tmp_path: Path) -> JwtIssuer:
+    return JwtIssuer(tmp_path)
 
 
 @pytest.fixture
-def secured(tmp_path: Path, oauth: tuple[dict[str, str], list[str]]) -> Iterator[Secured]:
+def secured(tmp_path: Path, issuer: JwtIssuer) -> Iterator[Secured]:
     """Everybody takes no more than a second to log in, so that those who wait do not pile up."""
     made: list[OttlaBroker] = []
 
@@ -55,7 +55,7 @@ def secured(tmp_path: Path, oauth: tuple[dict[str, str], list[str]]) -> Iterator
         "ottla.authentication.timeout.ms": "1000", "connection.failed.authentication.delay.ms": "10",
         "ottla.health.port": str(HEALTH), "listener.name.mtls.ssl.client.auth": "required",
         "listener.name.in.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
-        "delegation.token.secret.key": "a secret of the fleet", **oauth[0],
+        "delegation.token.secret.key": "a secret of the fleet", **issuer.settings,
         "ottla.audit.log.file": str(tmp_path / "audit.log"), "ottla.audit.log.file.bytes.max": str(1 << 20),
         "ottla.audit.log.files.max": "2",
     }  # fmt: skip
@@ -76,14 +76,12 @@ def random(pytestconfig: pytest.Config) -> Random:
     return Random(seed)
 
 
-def test_logins(
-    secured: Secured, oauth: tuple[dict[str, str], list[str]], random: Random, pytestconfig: pytest.Config
-) -> None:
+def test_logins(secured: Secured, issuer: JwtIssuer, random: Random, pytestconfig: pytest.Config) -> None:
     count = pytestconfig.getoption("--mutated-logins")
     make_topic(secured.broker.bootstrap, KNOWN)
     for mechanism in (1, 2):
         set_password(secured.broker.port, "bob", PASSWORD, mechanism)
-    attack(secured, "IN", attempted_logins(random, (KNOWN, "group"), oauth[1]), count)
+    attack(secured, "IN", attempted_logins(random, (KNOWN, "group"), refused_tokens(issuer)), count)
 
 
 def test_handshakes(secured: Secured, random: Random, pytestconfig: pytest.Config) -> None:

@@ -31,6 +31,7 @@ class Mutation:
 
 
 GROUPS, TRANSACTIONS = "sim.group_world.GroupWorld", "sim.txn_world.TransactionWorld"
+SECURITY = "sim.security_world.SecurityWorld"
 SHARE_STATES, SHARES = "sim.share_state_world.ShareStateWorld", "sim.share_world.ShareWorld"
 MUTATIONS = (
     Mutation(
@@ -378,6 +379,34 @@ MUTATIONS = (
         "                failure = await self._write(changes)\n",
         "                failure = None\n",
         SHARES,
+    ),
+    Mutation(
+        "what is there already is told before it is committed",
+        "metadata/runtime/active.py",
+        "            await self._commit(self._proposed)\n",
+        "            pass\n",
+        SECURITY,
+    ),
+    Mutation(
+        "decisions are kept when rules change",
+        "security/core/acls.py",
+        "        self.version += 1\n",
+        "        pass\n",
+        SECURITY,
+    ),
+    Mutation(
+        "rules that a snapshot does not have stay in force",
+        "metadata/model/changes.py",
+        "        acls_removed={key: old.acls[key] for key in old.acls.keys() - new.acls.keys()},\n",
+        "",
+        SECURITY,
+    ),
+    Mutation(
+        "snapshots forget delegation tokens",
+        "metadata/model/snapshot.py",
+        "    for token in image.delegation_tokens.values():\n",
+        "    for token in ():\n",
+        SECURITY,
     ),
 )
 

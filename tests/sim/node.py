@@ -22,6 +22,7 @@ from ottla.node.quorum import QuorumPart
 from ottla.raft.core.messages import Entry, Member, Message
 from ottla.replica.host import ReplicaHost
 from ottla.replica.isr_changes import Controller
+from ottla.security.core.principals import ANONYMOUS
 from ottla.storage.compaction import rewriting as compaction
 from ottla.storage.workers.worker import InlineWorker
 from ottla.system import System
@@ -30,8 +31,9 @@ from sim.invariants import Referee
 from sim.network import Network, SimChannels, SimStream, SimTransport, address_of, connector
 from sim.virtual_loop import Process, SkewedClock, VirtualLane, VirtualLoop, VirtualThreads
 
-__all__ = ["Life", "SimNode"]
+__all__ = ["HERE", "Life", "SimNode"]
 
+HERE = "here"  # where clients are
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 GONE_SECONDS_MAX = 0.2  # until others notice that a process has ended
 STOP_SECONDS_MAX = 30.0
@@ -60,6 +62,7 @@ class SimNode:
         self.loop: VirtualLoop = network.loop
         self.platter = Platter(Random(random.getrandbits(64)))
         self.life: Life | None = None
+        self.clients = ANONYMOUS  # as whom clients ask its handlers
         self.streams: list[SimStream] = []
         self.lives = 0
         self.watch_disk: Wrote | None = None
@@ -203,7 +206,8 @@ class Life:
     def handler(self, key: int, version: int) -> tuple[Handle, Call]:
         """The broker's own, and a call for it. While its listeners are open."""
         assert self.shared is not None
-        call = Call(self.shared.long_work, load_all()[key], version, 1, "sim", Client("PLAINTEXT", "here"))
+        client = Client("PLAINTEXT", HERE, principal=self.node.clients, authorizer=self.shared.authorizer)
+        call = Call(self.shared.long_work, load_all()[key], version, 1, "sim", client)
         return self.shared.handlers[key], call
 
     @property

@@ -11,6 +11,7 @@ import logging
 
 from sim.group_world import GroupWorld
 from sim.options import NARROW, WIDE
+from sim.security_world import SecurityWorld
 from sim.share_state_world import ShareStateWorld
 from sim.share_world import ShareWorld
 from sim.txn_steps import Step
@@ -27,6 +28,7 @@ def options() -> argparse.Namespace:
     world.add_argument("--groups", action="store_true", help="with members of consumer groups")
     world.add_argument("--shares", action="store_true", help="with members of share groups")
     world.add_argument("--share-states", action="store_true", help="with the states of share groups")
+    world.add_argument("--security", action="store_true", help="with changing rules and credentials")
     world.add_argument("--transactions", action="store_true", help="with transactional copiers")
     parser.add_argument(
         "--only", choices=[step.name for step in Step], help="crash at this step of a transaction's end"
@@ -45,6 +47,8 @@ def make(chosen: argparse.Namespace) -> World:
         return ShareWorld(chosen.seed, options)
     if chosen.share_states:
         return ShareStateWorld(chosen.seed, options)
+    if chosen.security:
+        return SecurityWorld(chosen.seed, options)
     return GroupWorld(chosen.seed, options) if chosen.groups else World(chosen.seed, options)
 
 

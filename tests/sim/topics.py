@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Coroutine
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import (
@@ -58,6 +58,8 @@ class Trial:
 
 
 class Topics:
+    producer_kind: ClassVar[type[Producer]] = Producer
+
     def __init__(self, world: "World") -> None:
         self._world = world
         self.random = world.chance()
@@ -192,19 +194,24 @@ class Topics:
 
     async def _ask(self, command: Command[Any]) -> Any:
         """Through any node that serves; None when it did not answer, or refused."""
+        task = await self.asked(command, self.random)
+        try:
+            return task.result() if task is not None else None
+        except KafkaError:
+            return None
+
+    async def asked(self, command: Command[Any], random: Random) -> "asyncio.Task[Any] | None":
+        """None when the node, which is drawn, did not answer in time, or there is none."""
         serving = [node.life for node in self._world.nodes if node.life is not None and node.life.serves]
         if not serving:
             return None
-        life = self.random.choice(serving)
+        life = random.choice(serving)
         task = self._world.loop.within(life.process, life.controller.submit(command), data=True)
         await asyncio.wait([task], timeout=COMMAND_SECONDS)
         if not task.done():
             task.cancel()
             return None
-        try:
-            return task.result()
-        except KafkaError:
-            return None
+        return task
 
     # -- clients
 
@@ -218,7 +225,8 @@ class Topics:
         for number in range(trial.partitions + self.random.randint(0, 1)):
             index = number % trial.partitions
             keys = KEYS if trial.cleanup is Cleanup.COMPACT else 0
-            trial.producers.append(Producer(self._producers_made, trial.id, index, *place, world.chance(), keys=keys))
+            producer = self.producer_kind
+            trial.producers.append(producer(self._producers_made, trial.id, index, *place, world.chance(), keys=keys))
             self._producers_made += 1
         trial.consumers = self._consumers(trial)
         for client in (*trial.producers, *trial.consumers):

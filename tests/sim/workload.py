@@ -127,7 +127,7 @@ class Producer(Client):
         if node is None:
             return False
         try:
-            code, base_offset = await self.ask(node, produce(node, self.topic_id, self.index, batch))
+            code, base_offset = await self.ask(node, self._produce(node, batch))
         except Disconnected:
             return False
         if code in FATAL:
@@ -136,6 +136,9 @@ class Producer(Client):
             self.acknowledged += [(self.sent + each, base_offset + each) for each in range(count)]
             self.referee.note(f"producer {self.number} has {self.sent} to {self.sent + count - 1} at {base_offset}")
         return code in (Code.none, Code.duplicate_sequence_number)
+
+    async def _produce(self, node: SimNode, batch: bytes) -> tuple[Code, int]:
+        return await produce(node, self.topic_id, self.index, batch)
 
 
 async def produce(node: SimNode, topic_id: uuid.UUID, index: int, batch: bytes) -> tuple[Code, int]:

@@ -46,7 +46,7 @@ class World:
         self.random = Random(seed)
         self.all_durable = options.blackouts and self.stream("blackouts").random() < ALL_DURABLE
         self.loop = VirtualLoop()
-        self.referee = Referee(self.loop)
+        self.referee = self._make_referee()
         self.network = Network(self.loop, self.chance())
         for node_id in (*VOTERS, OBSERVER) if self.random.random() < 0.4 else VOTERS:
             self.network.nodes[node_id] = SimNode(
@@ -64,6 +64,9 @@ class World:
         self.steps = self.random.randint(4, 14)
         self.topics = self._make_topics()
         self.faults = self._make_faults()
+
+    def _make_referee(self) -> Referee:
+        return Referee(self.loop)
 
     def _make_faults(self) -> Faults:
         return Faults(self)

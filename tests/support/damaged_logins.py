@@ -5,29 +5,26 @@ Each attempt ends with what only somebody who is logged in may ask: `STOLEN` mus
 
 import base64
 import contextlib
-import json
 import re
 import ssl
 import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 from support.frames import framed
+from support.jwt_issuer import HOUR_S, JwtIssuer
 from support.mutations import mutate, mutated_requests
 from support.raw_requests import header, text
 from support.sasl_bytes import api_versions, authenticate, handshake, metadata, plain, raw
 
-__all__ = ["STOLEN", "Attempt", "attempted_handshakes", "attempted_logins", "oauth_settings"]
+__all__ = ["STOLEN", "Attempt", "attempted_handshakes", "attempted_logins", "refused_tokens"]
 
 STOLEN = "stolen"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 OFFERED_NONCE = re.compile(rb"r=([!-~]+?),s=")
-HOUR_S = 3600
 CHANGES_MAX = 3
 
 
@@ -104,29 +101,15 @@ def damaged(random: Random, data: bytes) -> bytes:
     return bytes(changed)
 
 
-def oauth_settings(folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Of a listener, and tokens that it must refuse: nearly good ones, not signed ones, and no tokens at all."""
-    key, stranger = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    public = jwt.get_algorithm_by_name("ES256").to_jwk(key.public_key(), as_dict=True)
-    published = folder / "keys.json"
-    published.write_text(json.dumps({"keys": [{**public, "kid": "one", "use": "sig"}]}))
-    settings = {
-        "sasl.oauthbearer.jwks.endpoint.url": published.as_uri(),
-        "sasl.oauthbearer.expected.issuer": "https://provider",
-        "sasl.oauthbearer.expected.audience": "fleet",
-    }
-    now_s = int(time.time())
-    good = {"sub": "bob", "iss": "https://provider", "aud": "fleet", "iat": now_s, "exp": now_s + 10 * HOUR_S}
-
-    def signed(by: Any = key, algorithm: str = "ES256", key_id: str = "one", **changes: Any) -> str:
-        return jwt.encode({**good, **changes}, by, algorithm=algorithm, headers={"kid": key_id})
-
-    refused = [
-        signed(exp=now_s - HOUR_S), signed(nbf=now_s + 9 * HOUR_S), signed(aud="others"), signed(iss="https://other"),
-        signed(stranger), signed(stranger, key_id="\0" * 100), signed(b"a shared secret of thirty-two bytes", "HS256"),
-        signed("", "none"), "a.b.c", "..", "", "A" * 5000,
+def refused_tokens(issuer: JwtIssuer) -> list[str]:
+    """Nearly good ones, not signed ones, and no tokens at all."""
+    now_s, stranger, secret = int(time.time()), ec.generate_private_key(ec.SECP256R1()), b"a shared secret" * 3
+    return [
+        issuer.token(exp=now_s - HOUR_S), issuer.token(nbf=now_s + 9 * HOUR_S), issuer.token(aud="others"),
+        issuer.token(iss="https://other"), issuer.token(by=stranger), issuer.token(by=stranger, key_id="\0" * 100),
+        issuer.token(by=secret, algorithm="HS256"), issuer.token(by="", algorithm="none"), "a.b.c", "..", "",
+        "A" * 5000,
     ]  # fmt: skip
-    return settings, refused
 
 
 def attempted_handshakes(random: Random, certificates: Sequence[str | None]) -> Iterator[Attempt]:

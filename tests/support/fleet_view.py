@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from kio.schema.metadata.v9.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v9.response import MetadataResponse
-from support.frames import Connection
 from support.process import BrokerProcess
 
 ANSWER_TIMEOUT_S = 2.0
@@ -41,7 +40,7 @@ def view_of(broker: BrokerProcess, topics: Iterable[str] | None = None) -> View 
         include_topic_authorized_operations=False,
     )
     try:
-        with Connection(broker.port, host=broker.host, read_timeout_s=ANSWER_TIMEOUT_S) as connection:
+        with broker.connect(ANSWER_TIMEOUT_S) as connection:
             return _understood(connection.ask(request, MetadataResponse))
     except OSError:
         return None

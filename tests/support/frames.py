@@ -2,6 +2,7 @@
 
 import io
 import socket
+import ssl
 import struct
 from collections.abc import Iterable
 from typing import Any
@@ -50,11 +51,15 @@ class Connection:
         host: str = "127.0.0.1",
         read_timeout_s: float = READ_TIMEOUT_S,
         client_id: str | None = "raw",
+        context: ssl.SSLContext | None = None,
     ) -> None:
+        """By TLS with a context."""
         self._client_id = client_id
         self.socket = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
         self.socket.settimeout(read_timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            self.socket = context.wrap_socket(self.socket, server_hostname=host)
 
     def __enter__(self) -> "Connection":
         return self

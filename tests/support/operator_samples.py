@@ -3,11 +3,14 @@
 from typing import Any
 
 from ottla_operator.plans.observed import ObservedPod, ObservedSet
+from ottla_operator.plans.obstacle import Obstacle
 from ottla_operator.resources.kafka_cluster import KafkaCluster
 from ottla_operator.resources.kafka_topic import KafkaTopic
 
 UID = "6f1d4a52-7c1e-4b64-8a52-0d9d4f1c2b3a"
 ZONES = ("zone-a", "zone-b", "zone-c")
+POOLS = ("main", "one", "two", "voters", "brokers")
+STUCK = Obstacle("ImageMissing", "there is no such image")
 
 
 def cluster(**spec: Any) -> KafkaCluster:
@@ -18,6 +21,11 @@ def cluster(**spec: Any) -> KafkaCluster:
             "spec": {"racks": {}, "pools": pools, **spec},
         }
     )
+
+
+def zones_everywhere(*names: str) -> dict[str, list[str]]:
+    """The same for every pool that the tests have."""
+    return {pool: list(names) for pool in POOLS}
 
 
 def topic(name: str = "clicks", *, metadata: dict[str, Any] | None = None, **spec: Any) -> KafkaTopic:
@@ -33,6 +41,8 @@ def pod(node_id: int, *, revision: str = "new", ready: bool = True, **more: Any)
     facts: dict[str, Any] = {
         "name": f"set-{node_id}",
         "uid": str(node_id),
+        "version": "1",
+        "owner_uid": "set-uid",
         "set_name": "set",
         "node_id": node_id,
         "revision": revision,
@@ -46,4 +56,4 @@ def pod(node_id: int, *, revision: str = "new", ready: bool = True, **more: Any)
     return ObservedPod(**(facts | more))
 
 
-SETS = [ObservedSet(name="set", revision="new", config_hash="new", image="broker:1")]
+SETS = [ObservedSet(name="set", uid="set-uid", revision="new", config_hash="new", image="broker:1")]

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -46,6 +46,8 @@ class BrokerProcess(ABC):
         self.host = host
         self.port = free_port()
         self.settings = dict(settings or {})
+        self.entrance: Callable[[float], Connection] | None = None
+        """Opens a connection by another listener than the plain one, with so many seconds for each answer."""
         self._inside = list(inside)
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.close)
@@ -152,9 +154,14 @@ class BrokerProcess(ABC):
         except psutil.NoSuchProcess:
             return []
 
+    def connect(self, read_timeout_s: float) -> Connection:
+        if self.entrance is not None:
+            return self.entrance(read_timeout_s)
+        return Connection(self.port, host=self.host, read_timeout_s=read_timeout_s)
+
     def _answers(self) -> bool:
         try:
-            with Connection(self.port, host=self.host, read_timeout_s=5.0) as connection:
+            with self.connect(5.0) as connection:
                 answer = connection.ask(MetadataRequest(topics=()), MetadataResponse)
                 return len(answer.brokers) > 0
         except OSError:

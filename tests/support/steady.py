@@ -1,4 +1,4 @@
-"""Producers that go on and on while the broker dies and comes back; what they sent ends up in a history."""
+"""Clients that go on and on while the broker dies and comes back; what they sent and read ends up in a history."""
 
 import subprocess
 import threading
@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, Message, Producer
 from support.history import OFFSET_UNKNOWN, Send
 from support.java import program_command
+from support.waiting import eventually
 
 PARTITIONS = 2
 RECORDS_PER_SECOND = 4000
@@ -19,7 +20,15 @@ FINISH_TIMEOUT_S = 90.0
 
 PADDING = b"." * 200
 # A client that waits half a minute for a broker that is stopped would sleep through most faults.
-IMPATIENT_LIBRDKAFKA = {"reconnect.backoff.max.ms": 200, "socket.timeout.ms": 5000, "request.timeout.ms": 3000}
+IMPATIENT_CONSUMER = {"reconnect.backoff.max.ms": 200, "socket.timeout.ms": 5000}
+IMPATIENT_LIBRDKAFKA = {**IMPATIENT_CONSUMER, "request.timeout.ms": 3000}
+REFUSALS = {
+    KafkaError._AUTHENTICATION,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+}
 
 
 def value_of(producer: str, number: int) -> bytes:
@@ -92,6 +101,8 @@ class SteadyLibrdkafka(SteadyProducer):
         self._offsets: dict[int, int] = {}
         self._sent = 0
         self._error: KafkaError | None = None
+        self.refusals: list[KafkaError] = []
+        """Logins and requests that were refused, also those that it got over."""
         self._stopping = threading.Event()
         settings = {"enable.idempotence": True, "acks": "all", "linger.ms": 2, **IMPATIENT_LIBRDKAFKA}
         quiet = {"log_level": 0, "error_cb": self._failed}
@@ -137,6 +148,57 @@ class SteadyLibrdkafka(SteadyProducer):
     def _failed(self, error: KafkaError) -> None:
         if error.fatal():
             self._error = error
+        elif error.code() in REFUSALS:
+            self.refusals.append(error)
+
+
+class SteadyConsumer:
+    """One member of a group, which commits what it has read, and may go on by another listener: `move`."""
+
+    def __init__(self, topic: str, group: str, conf: Mapping[str, str]) -> None:
+        self._topic, self._group = topic, group
+        self.reads: dict[tuple[int, int], bytes] = {}
+        """By partition and offset."""
+        self.errors: list[KafkaError] = []
+        """What a client does not get over by itself."""
+        self._begin(conf)
+
+    def move(self, conf: Mapping[str, str]) -> None:
+        self.stop()
+        self._begin(conf)
+
+    def stop(self) -> None:
+        """It commits, and leaves its group."""
+        self._stopping.set()
+        self._thread.join()
+
+    def wait_for_progress(self, records: int, timeout_s: float) -> None:
+        goal = len(self.reads) + records
+        eventually(lambda: len(self.reads), lambda seen: seen >= goal, timeout_s=timeout_s)
+
+    def _begin(self, conf: Mapping[str, str]) -> None:
+        own = {"group.id": self._group, "auto.offset.reset": "earliest", "session.timeout.ms": 10_000}
+        quiet = {"log_level": 0, "error_cb": self._failed}
+        self._stopping = threading.Event()
+        consumer = Consumer({**IMPATIENT_CONSUMER, **own, **quiet, **conf})
+        self._thread = threading.Thread(target=self._run, args=(consumer,), daemon=True)
+        self._thread.start()
+
+    def _run(self, consumer: Consumer) -> None:
+        consumer.subscribe([self._topic])
+        while not self._stopping.is_set():
+            message = consumer.poll(0.1)
+            if message is None:
+                continue
+            if (error := message.error()) is not None:
+                self._failed(error)
+            else:
+                self.reads[int(message.partition() or 0), int(message.offset() or 0)] = message.value() or b""
+        consumer.close()
+
+    def _failed(self, error: KafkaError) -> None:
+        if error.fatal() or error.code() in REFUSALS:
+            self.errors.append(error)
 
 
 class SteadyJava(SteadyProducer):

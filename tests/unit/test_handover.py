@@ -1,7 +1,10 @@
 """The way between the two loops of a node, on two real loops in two threads."""
 
 import asyncio
+import contextlib
+import gc
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
@@ -95,6 +98,47 @@ def test_a_caller_that_is_cancelled_cancels_the_work():
         await ended.wait()
 
     on_two_loops(scene)
+
+
+class Kept:
+    """What the work of a call holds, as a decision holds the image of the fleet."""
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["refused", "cancelled"])
+def test_a_call_that_fails_needs_no_collector(is_cancelled: bool) -> None:
+    """Clients that hang up left as many cycles as calls, and the collector took 50 to 90 ms for 50,000 objects."""
+
+    async def scene(handover: Handover) -> None:
+        begun = asyncio.Event()
+        kept: list[weakref.ref[Kept]] = []
+
+        async def there() -> None:
+            held = Kept()
+            kept.append(weakref.ref(held))
+            handover.control.post(begun.set)
+            if not is_cancelled:
+                raise KafkaError(Code.invalid_request, "no")
+            await asyncio.sleep(PATIENCE_S)
+
+        async def asked() -> None:
+            with contextlib.suppress(KafkaError):
+                await handover.on_data(there)
+
+        call = asyncio.ensure_future(asked())
+        await begun.wait()
+        if is_cancelled:
+            call.cancel()
+        await asyncio.wait([call])
+        del call
+        while kept[0]() is not None:  # noqa: ASYNC110 (it has no event)
+            await asyncio.sleep(0.001)
+
+    gc.collect()
+    gc.disable()
+    try:
+        on_two_loops(scene)
+    finally:
+        gc.enable()
 
 
 def test_an_answer_comes_after_everything_that_was_posted_before_it():

@@ -4,10 +4,13 @@ v2-4 time of retention · v5 without it (KIP-211) · v6 leader epochs (KIP-320) 
 flexible · v9 member epochs of KIP-848.
 """
 
+from collections.abc import Awaitable, Callable
+
 from ottla.api.authorizing import TopicAccess, may, topic_access
 from ottla.api.call import Answer, Call, Deferred
 from ottla.api.registry import MANY_ELEMENTS_MAX, MOST_BYTES_MAX, api
 from ottla.api.requests import OffsetCommitRequest, OffsetCommitRequestPartition
+from ottla.api.slices import paced
 from ottla.coordination.core.records import Record
 from ottla.errors import Code, KafkaError
 from ottla.group.coordinator import GroupCoordinator
@@ -44,22 +47,37 @@ def offset_commit(
     feed: MetadataFeed,
     settings: LiveSettings,
     clock: Clock,
-) -> Answer | Deferred:
+) -> Answer | Deferred | Awaitable[Answer | Deferred]:
     asked = request if isinstance(request, CommitRequest) else _plain(request)
     if is_too_long(asked.group_id):
         return _reply(call, _all_fine(asked), Code.invalid_group_id)
     if not may(call, Operation.READ, Resource.GROUP, asked.group_id):
         return _reply(call, _all_fine(asked), Code.group_authorization_failed)
     readable = topic_access(call, Operation.READ)
-    entries, records, results = _sorted_out(asked, feed.image, settings, readable, now_ms=clock.wall_ms())
-    if not entries:
-        return _reply(call, results, Code.none)
-    waiting = CommitAnswer(call, results)
-    try:
-        groups.commit(asked, call.version, entries, records, waiting.settle)
-    except KafkaError as error:
-        return _reply(call, results, error.code)
-    return waiting
+
+    def commit() -> Answer | Deferred:
+        entries, records, results = _sorted_out(asked, feed.image, settings, readable, now_ms=clock.wall_ms())
+        if not entries:
+            return _reply(call, results, Code.none)
+        waiting = CommitAnswer(call, results)
+        try:
+            groups.commit(asked, call.version, entries, records, waiting.settle)
+        except KafkaError as error:
+            return _reply(call, results, error.code)
+        return waiting
+
+    if readable is not None and call.is_large:
+        return _once_decided(asked, readable, call, commit)
+    return commit()
+
+
+async def _once_decided(
+    asked: CommitRequest, readable: TopicAccess, call: Call, commit: Callable[[], Answer | Deferred]
+) -> Answer | Deferred:
+    """Whether the client may read so many topics is decided in slices; the rest of a commit is done in one go."""
+    async for name, _ in paced(asked.topics, call):
+        readable.refused(name)
+    return commit()
 
 
 class CommitAnswer(Deferred):

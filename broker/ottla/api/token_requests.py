@@ -1,13 +1,13 @@
-"""What the APIs of delegation tokens have in common: who may ask at all, and which token is meant."""
+"""What the APIs of delegation tokens have in common: who may ask at all, which token is meant, how long it lives."""
 
-from ottla.api.call import Call
+from ottla.api.call import Answer, Call
 from ottla.api.controller_client import ControllerClient
 from ottla.errors import Code, KafkaError
-from ottla.metadata.decisions.commands import ExpireCredentials
+from ottla.metadata.decisions.commands import EndDelegationToken, ExpireCredentials, RenewDelegationToken
 from ottla.security.core.principals import ANONYMOUS
 from ottla.security.core.tokens import TokenMacs
 
-__all__ = ["NO_TIME", "check_tokens", "token_id"]
+__all__ = ["NO_TIME", "change_expiry", "check_tokens"]
 
 NO_TIME = -1
 
@@ -21,7 +21,26 @@ def check_tokens(call: Call, tokens: TokenMacs) -> None:
         raise KafkaError(Code.delegation_token_auth_disabled)
 
 
-async def token_id(mac: bytes, tokens: TokenMacs, controller: ControllerClient) -> str:
+async def change_expiry(
+    change: type[RenewDelegationToken | EndDelegationToken],
+    mac: bytes,
+    period_ms: int,
+    *,
+    call: Call,
+    controller: ControllerClient,
+    tokens: TokenMacs,
+) -> Answer:
+    """The answer says until when the token lives, or why that did not change."""
+    try:
+        check_tokens(call, tokens)
+        meant = await _token_id(bytes(mac), tokens, controller)
+        expires_ms = await controller.submit(change(meant, str(call.client.principal), period_ms))
+    except KafkaError as error:
+        return call.reply(error_code=error.code, expiry_timestamp=NO_TIME)
+    return call.reply(error_code=Code.none, expiry_timestamp=expires_ms)
+
+
+async def _token_id(mac: bytes, tokens: TokenMacs, controller: ControllerClient) -> str:
     """KafkaError when there is none. Another broker may just have made it: what the controller has is waited for."""
     found = tokens.find(mac)
     if found is None:

@@ -1,6 +1,7 @@
 """`ottla acls`: who may do what. It talks to any Kafka, by its own APIs."""
 
 import json
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -25,7 +26,7 @@ from ottla.cli.terminal import make_console
 from ottla.errors import Refusal
 from ottla.metadata.decisions.commands import AclFilter
 from ottla.metadata.model.acls import AclBinding, PatternType, Permission
-from ottla.security.core.access import Operation
+from ottla.security.core.access import Operation, Resource
 
 __all__ = ["HELP", "commands"]
 
@@ -53,6 +54,7 @@ What = Annotated[str, typer.Argument(metavar="OPERATION,…", help="Such as read
 Which = Annotated[
     str, typer.Argument(metavar="RESOURCE", help="topic:orders, 'topic:ord*', 'topic:*', group:…, cluster.")
 ]
+Deny = Annotated[bool, typer.Option("--deny", help="An ACL that forbids it.")]
 Host = Annotated[str, typer.Option(help="Only from this address.")]
 
 
@@ -76,36 +78,39 @@ def list_acls(
     _show([binding for each in filters for binding in client.acls(each)], output)
 
 
+def _command(change: Callable[[AdminClient, list[AclBinding]], None]) -> Callable[..., None]:
+    """What is added and removed is named in the same way."""
+
+    def changing(
+        principal: Who,
+        operations: What,
+        resource: Which,
+        deny: Deny = False,
+        host: Host = "*",
+        bootstrap: Bootstrap = None,
+        config: Config = None,
+    ) -> None:
+        bindings = _bindings(principal, operations, resource, deny=deny, host=host)
+        change(AdminClient(bootstrap, config), bindings)
+
+    return changing
+
+
 @commands.command("add", help="Allow somebody to do something, or deny it, which comes before all that allows it.")
-def add(
-    principal: Who,
-    operations: What,
-    resource: Which,
-    deny: Annotated[bool, typer.Option("--deny", help="Forbid it.")] = False,
-    host: Host = "*",
-    bootstrap: Bootstrap = None,
-    config: Config = None,
-) -> None:
-    check_host(host)
-    check_possible(operations_of(operations), pattern_of(resource).resource)
-    bindings = _bindings(principal, operations, resource, deny=deny, host=host)
-    AdminClient(bootstrap, config).create_acls(bindings)
+@_command
+def add(client: AdminClient, bindings: list[AclBinding]) -> None:
+    for binding in bindings:
+        check_possible(Operation(binding.operation), Resource(binding.resource_type))
+        check_host(binding.host)
+    client.create_acls(bindings)
     for binding in bindings:
         print(sentence(binding))
 
 
 @commands.command("remove", help="Remove ACLs, exactly as they were added.")
-def remove(
-    principal: Who,
-    operations: What,
-    resource: Which,
-    deny: Annotated[bool, typer.Option("--deny", help="The ones that forbid.")] = False,
-    host: Host = "*",
-    bootstrap: Bootstrap = None,
-    config: Config = None,
-) -> None:
-    wanted = _bindings(principal, operations, resource, deny=deny, host=host)
-    removed = AdminClient(bootstrap, config).delete_acls([_exactly(binding) for binding in wanted])
+@_command
+def remove(client: AdminClient, wanted: list[AclBinding]) -> None:
+    removed = client.delete_acls([_exactly(binding) for binding in wanted])
     for binding in removed:
         print(f"removed: {sentence(binding)}")
     if missing := [binding for binding in wanted if binding not in removed]:
@@ -129,7 +134,7 @@ def test(
     (what, *others) = operations_of(operation)
     if others or what is Operation.ALL:
         raise Refusal(f"{operation}: one operation is expected")
-    check_possible([what], asked.resource)
+    check_possible(what, asked.resource)
     check_host(host)
     found = _verdict(AdminClient(bootstrap, config), principal_of(principal), what, asked, host)
     if output == "json":

@@ -29,6 +29,7 @@ ADDED = {
     "ottla.answers.max.bytes": "answers that nobody reads must not take a broker's memory",
     "ottla.request.bytes.max": "a text of many megabytes must not be decoded, copied and logged on behalf of anybody",
     "ottla.group.members.bytes.max": "a member's bytes stay as long as its session, also without a connection",
+    "ottla.groups.bytes.max": "a group's offsets stay for a week, however often a client takes another id",
     "ottla.transactional.ids.bytes.max": "an id stays for a week, however often a client takes another one",
     "ottla.response.bytes.max": "a few kilobytes that name one thing a thousand times must not take a broker's memory",
     "ottla.request.elements.max": "a request of a few megabytes must not occupy a broker for seconds",

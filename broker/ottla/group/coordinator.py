@@ -19,6 +19,7 @@ from ottla.group.consumer.group import ConsumerGroup
 from ottla.group.consumer.heartbeat import Heartbeat, HeartbeatAnswer
 from ottla.group.consumer.heartbeat import check as check_heartbeat
 from ottla.group.consumer.member import subscribed_bytes
+from ottla.group.group_memory import LIMIT, GroupMemory
 from ottla.group.loading import GroupLoading
 from ottla.group.member_memory import MemberMemory
 from ottla.group.offsets.committed import Found
@@ -62,6 +63,7 @@ class GroupCoordinator(Coordinator[Shard]):
             groups=lambda: (group for shard in self._ready() for group in shard.groups.values()),
             clock=around.system.clock,
         )
+        self.kept = GroupMemory(around.config[LIMIT], lambda: self.shards)
         self.states = StateReconciler(persister, image=lambda: self._feed.image, keep=self._keep)
         self._computing = Computing(around.system.threads, around.system.clock)
         self._removing = asyncio.Lock()  # all removals together write one slice per turn of the loop
@@ -104,6 +106,8 @@ class GroupCoordinator(Coordinator[Shard]):
         if not shortest <= request.session_timeout_ms <= longest:
             raise KafkaError(Code.invalid_session_timeout)
         check_join(request)
+        if not request.member_id:
+            self.kept.check(shard, group_id)
         self.memory.take(sum(len(name) + len(metadata) for name, metadata in request.protocols))
         answer: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
         shard.join(group_id, request, answer)
@@ -138,6 +142,8 @@ class GroupCoordinator(Coordinator[Shard]):
         group_id = request.group_id
         shard = self.shard_of(group_id)
         check_heartbeat(request, shard.consumer_rules.terms(group_id))
+        if request.joins:
+            self.kept.check(shard, group_id)
         size = 0
         if request.topics is not None or request.regex is not None:
             size = subscribed_bytes(request.topics, request.regex, request.client_id)
@@ -165,6 +171,8 @@ class GroupCoordinator(Coordinator[Shard]):
         """KIP-932. As for consumer groups; then missing states of share-partitions are initialized."""
         check_share_heartbeat(request)
         shard = self.shard_of(request.group_id)
+        if request.joins:
+            self.kept.check(shard, request.group_id)
         if request.topics is not None:
             self.memory.take(subscribed_bytes(request.topics, request.client_id))
         answer: asyncio.Future[ShareHeartbeatAnswer | Code] = asyncio.get_running_loop().create_future()
@@ -190,6 +198,7 @@ class GroupCoordinator(Coordinator[Shard]):
         """
         shard = self.shard_of(request.group_id)
         check_commit(shard, request, version)
+        self.kept.check(shard, request.group_id, entries)
         shard.gather(records, Commit(shard, request.group_id, entries, then))
 
     async def delete_group(self, group_id: str) -> None:
@@ -208,6 +217,7 @@ class GroupCoordinator(Coordinator[Shard]):
     # shards
 
     def _new_shard(self, partition: Partition) -> Shard:
+        self.regexes.visible.forget()
         return Shard(
             partition,
             clock=self._system.clock,

@@ -33,6 +33,7 @@ from ottla.group.share.group import ShareGroup, ShareRules
 from ottla.ports import Clock
 from ottla.replica.partition import Partition
 from ottla.storage.core.verification import Ticket
+from ottla.wire.text_limits import size_bytes
 
 __all__ = ["Shard"]
 
@@ -40,6 +41,7 @@ log = logging.getLogger("ottla.group")
 
 GROUPS_PER_TURN_MAX = 200  # examined by expiry
 UNJOINED_GROUPS_MAX = 500
+GROUP_BYTES = 1_200  # in memory, beside its id
 
 
 class Shard(CoordinatorShard):
@@ -63,6 +65,7 @@ class Shard(CoordinatorShard):
         self.consumer_rules = consumer_rules(self)
         self.share_rules = share_rules(self)
         self.groups: dict[str, Group] = {}
+        self._groups_bytes = 0
         self.offsets = ShardOffsets()
         self._computing = computing
         self._computations: set[asyncio.Task[None]] = set()
@@ -74,6 +77,16 @@ class Shard(CoordinatorShard):
     def count(self) -> int:
         return len(self.groups)
 
+    @property
+    def kept_bytes(self) -> int:
+        """Of groups and offsets: what stays when their clients have gone. Not of members."""
+        return self._groups_bytes + self.offsets.kept_bytes
+
+    def added_bytes(self, group_id: str, entries: Sequence[Pending]) -> int:
+        """What it would take to keep these offsets, and the group if it is a new one."""
+        added = 0 if group_id in self.groups else _kept_bytes_of(group_id)
+        return added + self.offsets.added_bytes(group_id, entries)
+
     # requests of members. `to` is answered by a Reply, unless the call raises KafkaError
 
     def join(self, group_id: str, request: Join, to: Any) -> None:
@@ -82,7 +95,8 @@ class Shard(CoordinatorShard):
         if group is None:
             if request.member_id:
                 raise KafkaError(Code.unknown_member_id)
-            group = self.groups[group_id] = self.new_classic_group(group_id)
+            group = self.new_classic_group(group_id)
+            self.put_group(group)
             self._limit_unjoined(group_id)
         self._perform(group, group.join(request, to, self.clock.monotonic()))
         self._drop_unjoined(group_id)
@@ -221,6 +235,8 @@ class Shard(CoordinatorShard):
 
     def put_group(self, group: Group) -> None:
         """Add a group, replacing one with the same id."""
+        if group.group_id not in self.groups:
+            self._groups_bytes += _kept_bytes_of(group.group_id)
         self.groups[group.group_id] = group
 
     def adopt(self, group: Group, effects: Effects) -> None:
@@ -232,13 +248,14 @@ class Shard(CoordinatorShard):
         group = self.groups.get(group_id)
         if group is not None and group.type == kind:
             del self.groups[group_id]
+            self._groups_bytes -= _kept_bytes_of(group_id)
             self._logged.pop(group_id, None)
             self._runner.forget(group_id)
 
     def record_offset(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         """A group that commits without members is a simple group."""
         if group_id not in self.groups:
-            self.groups[group_id] = self.new_classic_group(group_id)
+            self.put_group(self.new_classic_group(group_id))
         self.offsets.record(group_id, topic, partition, committed, position=self.replayed_offset)
 
     def remove_offset(self, group_id: str, topic: str, partition: int) -> None:
@@ -248,7 +265,7 @@ class Shard(CoordinatorShard):
 
     def record_pending(self, producer_id: int, group_id: str, entries: Sequence[Pending], *, position: int) -> None:
         if group_id not in self.groups:
-            self.groups[group_id] = self.new_classic_group(group_id)
+            self.put_group(self.new_classic_group(group_id))
         self.offsets.record_pending(producer_id, group_id, entries, position=position)
 
     def replay_in_transaction(self, producer_id: int, key: memoryview, value: memoryview | None) -> None:
@@ -282,7 +299,7 @@ class Shard(CoordinatorShard):
             return
         for group_id in self.offsets.commit(producer_id, position=offset):
             if group_id not in self.groups:
-                self.groups[group_id] = self.new_classic_group(group_id)
+                self.put_group(self.new_classic_group(group_id))
 
     # removing
 
@@ -392,3 +409,7 @@ class Shard(CoordinatorShard):
         for group in self.groups.values():
             with self.isolating_errors(group.group_id):
                 self._perform(group, group.unload())
+
+
+def _kept_bytes_of(group_id: str) -> int:
+    return GROUP_BYTES + size_bytes(group_id)

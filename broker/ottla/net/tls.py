@@ -24,8 +24,8 @@ CIPHER_BYTES = 128 * 1024  # that arrive at once, in a buffer that all connectio
 PIECE_BYTES = 64 * 1024  # encrypted at once: they and their ciphertext stay in the processor's cache
 FED_BYTES = 16 * 1024  # given to OpenSSL at once: it does not come back before it has data or nothing left to read
 DECRYPTING_SECONDS_MAX = 0.005  # of one connection in a turn of the loop
-# Around the data of a record, not more than this. In TLS 1.3 that is 22 bytes and padding: Java pads each record
-# by 16. With a key update before it there would be 49. Of older versions.
+# Not more than this is around the data of a record. In TLS 1.3 these are 22 bytes and padding, of which Java gives each
+# record 16; with a key update before it they would be 49. Older versions have more.
 AROUND_BYTES_MAX, AROUND_OLD_BYTES_MAX = 48, 512
 # Of ciphertext without data, which costs OpenSSL much more (a key update derives keys from 27 bytes): a record that is
 # under way, a few key updates, and one in so many bytes of data.

@@ -16,6 +16,7 @@ from ottla.txn.core import records
 from ottla.txn.core.deciding import NEEDS_PRODUCER_ID, Decision
 from ottla.txn.core.states import ENDING
 from ottla.txn.core.transaction import NONE, Transaction
+from ottla.wire.text_limits import size_bytes
 
 __all__ = ["Ask", "Delivery", "TransactionShard", "kept_bytes_of"]
 
@@ -203,5 +204,4 @@ class TransactionShard(CoordinatorShard):
 
 def kept_bytes_of(transactional_id: str) -> int:
     """The memory that an id takes until it expires."""
-    size = len(transactional_id) if transactional_id.isascii() else len(transactional_id.encode())
-    return size + TRANSACTION_BYTES
+    return size_bytes(transactional_id) + TRANSACTION_BYTES

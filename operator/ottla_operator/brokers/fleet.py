@@ -22,7 +22,7 @@ ANSWER_SECONDS_MAX, CHANGE_SECONDS_MAX = 3.0, 15.0
 # An election takes less than that: a call during one succeeds late instead of failing.
 ATTEMPTS, PAUSE_SECONDS = 4, 0.5
 TOPICS_PER_CALL_MAX = 1000
-NO_SUCH_TOPIC = 3
+NO_SUCH_TOPIC, NOT_SENT = 3, -1
 TRY_ANOTHER = (*NOT_LEADING, grpc.StatusCode.UNIMPLEMENTED)  # the last: it listens already and does not serve yet
 
 
@@ -102,9 +102,24 @@ class Fleet:
         self, changes: Sequence[TopicChange], request: Callable[[list[pb.TopicSpec]], Any], method: str
     ) -> dict[str, TopicOutcome]:
         outcomes: dict[str, TopicOutcome] = {}
-        for some in _batches([_spec(change) for change in changes]):
-            outcomes |= _outcomes(await self._send(method, request(some), seconds_max=CHANGE_SECONDS_MAX))
+        for some in _batches(changes):
+            outcomes |= await self._change_some(some, request, method)
         return outcomes
+
+    async def _change_some(
+        self, changes: Sequence[TopicChange], request: Callable[[list[pb.TopicSpec]], Any], method: str
+    ) -> dict[str, TopicOutcome]:
+        """A request that is refused as a whole is divided until the topic is found that it was refused for."""
+        try:
+            message = request([_spec(change) for change in changes])
+            return _outcomes(await self._send(method, message, seconds_max=CHANGE_SECONDS_MAX))
+        except (FleetRefused, ValueError) as error:  # ValueError: a text that cannot be encoded
+            if len(changes) == 1:
+                return {changes[0].name: TopicOutcome(NOT_SENT, str(error))}
+        middle = len(changes) // 2
+        halves = (changes[:middle], changes[middle:])
+        first, second = [await self._change_some(half, request, method) for half in halves]
+        return first | second
 
     # finding the leader
 

@@ -7,21 +7,25 @@ plain dicts: manifests are built as dicts, and the server applies them (server-s
 import asyncio
 import contextlib
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import aiohttp
 from kubernetes.aio import client, config
 
-from ottla_operator.plans.obstacle import TemporaryFailure
+from ottla_operator.plans.obstacle import Blocked, TemporaryFailure
+from ottla_operator.plans.refusals import refusal
 from ottla_operator.resources.model import GROUP, VERSION, Metadata, Resource
 
 __all__ = [
     "CONFIG_MAPS", "DISRUPTION_BUDGETS", "EVENTS", "NODES", "PODS", "ROLES", "ROLE_BINDINGS", "SERVICES",
-    "SERVICE_ACCOUNTS", "STATEFUL_SETS", "VOLUME_CLAIMS", "Conflict", "Kind", "Kube", "KubeError", "Manifest",
-    "kind_of",
+    "SERVICE_ACCOUNTS", "STATEFUL_SETS", "VOLUME_CLAIMS", "Conflict", "Kind", "Kube", "KubeError", "KubeRefused",
+    "Manifest", "kind_of",
 ]  # fmt: skip
+
+log = logging.getLogger("ottla.operator")
 
 FIELD_MANAGER = "ottla-operator"
 ANSWER_SECONDS_MAX = 15.0
@@ -29,6 +33,8 @@ REQUESTS_AT_ONCE_MAX = 16
 PAGE_SIZE = 500
 # limitBytes counts from the first of the tailLines, so a small limit would drop the last lines.
 LOG_BYTES_MAX = 1 << 18
+# Bad request, forbidden, too large, unprocessable: asking again changes nothing.
+REFUSED = (400, 403, 413, 422)
 Manifest = dict[str, Any]
 
 
@@ -68,6 +74,14 @@ class Conflict(KubeError):
     """409: the object was changed or created meanwhile. Read it again."""
 
 
+class KubeRefused(KubeError, Blocked):
+    """A quota, a policy, a schema or a missing permission."""
+
+    def __init__(self, status: int, text: str) -> None:
+        TemporaryFailure.__init__(self, text)
+        self.status, self.obstacle = status, refusal(text)
+
+
 class Kube:
     """Connect in the event loop that uses it."""
 
@@ -99,11 +113,19 @@ class Kube:
                 return None
             raise
 
-    async def list(self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None) -> list[Manifest]:
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        labels: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> list[Manifest]:
         """All pages. Adds apiVersion and kind, which the API server omits in list items."""
         query = {"limit": str(PAGE_SIZE)}
-        if labels:
-            query["labelSelector"] = ",".join(f"{name}={value}" for name, value in labels.items())
+        for parameter, wanted in (("labelSelector", labels), ("fieldSelector", fields)):
+            if wanted:
+                query[parameter] = ",".join(f"{name}={value}" for name, value in wanted.items())
         found: list[Manifest] = []
         while True:
             page = await self._ask("GET", _path(kind, namespace), query=query)
@@ -129,28 +151,42 @@ class Kube:
 
     # writing
 
-    async def apply(self, manifest: Manifest, kind: Kind) -> Manifest:
-        """Server-side apply with force: this field manager owns the fields. Returns the resulting object."""
+    async def apply(self, manifest: Manifest, kind: Kind, *, uid: str | None = None) -> Manifest:
+        """Server-side apply: this field manager owns the fields. Returns the resulting object.
+
+        With the `uid` of our object its fields are taken from whoever else manages them, and Conflict says that another
+        object bears the name now. Without it the object is to be made: nothing is taken by force, so that one which
+        somebody else has made in this moment raises Conflict.
+        """
         metadata = manifest["metadata"]
         path = _path(kind, metadata.get("namespace", ""), metadata["name"])
-        return await self._apply(path, manifest)
+        if uid is None:
+            return await self._apply(path, manifest, force=False)
+        return await self._apply(path, {**manifest, "metadata": {**metadata, "uid": uid}})
 
-    async def apply_status(self, kind: Kind, *, namespace: str, name: str, status: Manifest) -> None:
-        """Server-side apply to the status subresource. No error if the object does not exist."""
-        body = {"apiVersion": kind.api, "kind": kind.kind, "metadata": {"name": name}, "status": status}
+    async def apply_status(self, kind: Kind, about: Metadata, status: Manifest) -> None:
+        """Server-side apply to the status subresource. No error if the object does not exist any more, and nothing is
+        written to another one of its name."""
+        body = {"apiVersion": kind.api, "kind": kind.kind, "status": status}
+        body["metadata"] = {"name": about.name, "uid": about.uid}
         try:
-            await self._apply(f"{_path(kind, namespace, name)}/status", body)
+            await self._apply(f"{_path(kind, about.namespace, about.name)}/status", body)
+        except Conflict as error:
+            log.debug("status of %s %s: %s", kind.kind, about.name, error)
         except KubeError as error:
             if error.status != 404:
                 raise
 
-    async def _apply(self, path: str, body: Manifest) -> Manifest:
-        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+    async def _apply(self, path: str, body: Manifest, *, force: bool = True) -> Manifest:
+        query = {"fieldManager": FIELD_MANAGER, "force": str(force).lower()}
         return await self._ask("PATCH", path, query=query, body=body, content="application/apply-patch+yaml")
 
-    async def add_finalizer(self, kind: Kind, about: Metadata, finalizer: str) -> None:
-        """No error if the object does not exist."""
-        metadata = {"name": about.name, "namespace": about.namespace, "uid": about.uid, "finalizers": [finalizer]}
+    async def mark(
+        self, kind: Kind, about: Metadata, *, finalizers: Sequence[str], annotations: Mapping[str, str]
+    ) -> None:
+        """All that this operator has of them: others of its own go. No error if the object does not exist."""
+        metadata: Manifest = {"name": about.name, "namespace": about.namespace, "uid": about.uid}
+        metadata |= {"finalizers": list(finalizers), "annotations": dict(annotations)}
         body = {"apiVersion": kind.api, "kind": kind.kind, "metadata": metadata}
         with contextlib.suppress(Conflict):  # with a uid, apply never creates an object
             await self._apply(_path(kind, about.namespace, about.name), body)
@@ -165,9 +201,10 @@ class Kube:
         path, content = _path(kind, about.namespace, about.name), "application/merge-patch+json"
         await self._ask("PATCH", path, query={"fieldManager": FIELD_MANAGER}, body=body, content=content)
 
-    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str | None = None) -> None:
-        """`uid` is a precondition: Conflict for another object of this name. No error if the object does not exist."""
-        body = {"preconditions": {"uid": uid}} if uid else {}
+    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, version: str | None = None) -> None:
+        """Conflict for another object of this name, and with `version` also for one that has changed since. No error if
+        the object does not exist."""
+        body = {"preconditions": {"uid": uid} | ({"resourceVersion": version} if version else {})}
         try:
             await self._ask("DELETE", _path(kind, namespace, name), body=body)
         except KubeError as error:
@@ -212,7 +249,9 @@ def _refused(status: int, data: bytes) -> KubeError:
         text = str(json.loads(data)["message"])
     except (ValueError, KeyError, TypeError):
         text = data[:500].decode("utf-8", "replace")
-    return Conflict(status, text) if status == 409 else KubeError(status, text)
+    if status == 409:
+        return Conflict(status, text)
+    return KubeRefused(status, text) if status in REFUSED else KubeError(status, text)
 
 
 def _path(kind: Kind, namespace: str, name: str = "") -> str:

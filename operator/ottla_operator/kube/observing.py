@@ -1,12 +1,14 @@
 """Reads what exists of a cluster in Kubernetes, as typed values."""
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 
 from ottla_operator.kube.client import (
     CONFIG_MAPS,
     DISRUPTION_BUDGETS,
+    EVENTS,
     NODES,
     PODS,
     SERVICES,
@@ -19,11 +21,14 @@ from ottla_operator.manifests.names import selector_of
 from ottla_operator.manifests.ports import GRPC
 from ottla_operator.manifests.server_properties import NodePorts
 from ottla_operator.plans.layout import Record
-from ottla_operator.plans.observed import ObservedPod, pod_of, record_of_claim, record_of_set
+from ottla_operator.plans.observed import ObservedPod, ObservedSet, pod_of, record_of_claim, record_of_set
+from ottla_operator.plans.obstacle import Obstacle
+from ottla_operator.plans.refusals import creation_obstacle
+from ottla_operator.plans.zones import Zones, zones_of_pools
 from ottla_operator.resources.kafka_cluster import KafkaCluster
 from ottla_operator.resources.labels import LISTENER, NODE_ID
 
-__all__ = ["Observed", "addresses", "node_ports", "observe", "observe_pods"]
+__all__ = ["Observed", "addresses", "node_ports", "observe", "observe_pods", "why_missing"]
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,9 +38,10 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     services: list[Manifest]
     config_maps: list[Manifest]
     budgets: list[Manifest]
+    claims: list[Manifest]
     pods: list[ObservedPod]
     records: list[Record]
-    zones: list[str]
+    zones: Zones
 
 
 async def observe(kube: Kube, cluster: KafkaCluster) -> Observed:
@@ -44,15 +50,19 @@ async def observe(kube: Kube, cluster: KafkaCluster) -> Observed:
     sets, services, config_maps, budgets, claims = await asyncio.gather(
         *(kube.list(kind, namespace, labels=labels) for kind in kinds)
     )
+    bodies = await kube.list(PODS, namespace, labels=labels)
+    nodes = await kube.list(NODES)  # after the pods: a node that one of them names and that is not among these is gone
+    names = {node["metadata"]["name"] for node in nodes}
     records = [*map(record_of_set, sets), *map(record_of_claim, claims)]
     return Observed(
         sets=sets,
         services=services,
         config_maps=config_maps,
         budgets=budgets,
-        pods=await observe_pods(kube, cluster),
+        claims=claims,
+        pods=[pod for pod in (pod_of(body, names) for body in bodies) if pod is not None],
         records=[record for record in records if record is not None],
-        zones=await _zones(kube, cluster),
+        zones=zones_of_pools(cluster, nodes),
     )
 
 
@@ -61,12 +71,13 @@ async def observe_pods(kube: Kube, cluster: KafkaCluster) -> list[ObservedPod]:
     return [pod for pod in map(pod_of, bodies) if pod is not None]
 
 
-async def _zones(kube: Kube, cluster: KafkaCluster) -> list[str]:
-    if cluster.spec.racks is None:
-        return []
-    key = cluster.spec.racks.topology_key
-    labels = [node["metadata"].get("labels", {}) for node in await kube.list(NODES)]
-    return sorted({one[key] for one in labels if one.get(key)})
+async def why_missing(kube: Kube, namespace: str, sets: Sequence[ObservedSet]) -> Obstacle | None:
+    """Why Kubernetes does not make the pods of these sets. It tells in Events only."""
+    for one in sets:
+        events = await kube.list(EVENTS, namespace, fields={"involvedObject.uid": one.uid})
+        if obstacle := creation_obstacle(events):
+            return obstacle
+    return None
 
 
 def addresses(pods: list[ObservedPod]) -> dict[int, str]:

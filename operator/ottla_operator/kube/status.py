@@ -30,7 +30,7 @@ class StatusWriter:
         if before == now:
             return False
         status: dict[str, Any] = msgspec.to_builtins(now)
-        await self._kube.apply_status(kind, namespace=about.namespace, name=about.name, status=status)
+        await self._kube.apply_status(kind, about, status)
         if len(self._written) >= REMEMBERED_MAX:
             self._written.clear()
         self._written[about.uid] = (about.resource_version, now)

@@ -10,7 +10,7 @@ from ottla_operator.resources.labels import CLUSTER, POOL, RACK
 from ottla_operator.resources.model import GROUP, VERSION
 
 __all__ = [
-    "bootstrap_name", "brokers_name", "config_name", "host_of", "labels_of", "metadata_of", "pod_name",
+    "bootstrap_name", "brokers_name", "budget_name", "config_name", "host_of", "labels_of", "metadata_of", "pod_name",
     "rack_label", "selector_of", "set_name",
 ]  # fmt: skip
 
@@ -49,6 +49,11 @@ def brokers_name(cluster: KafkaCluster) -> str:
 
 def bootstrap_name(cluster: KafkaCluster) -> str:
     return f"{cluster.metadata.name}-bootstrap"
+
+
+def budget_name(cluster: KafkaCluster) -> str:
+    """Not the cluster's own name, which an application's budget may well have."""
+    return f"{cluster.metadata.name}-brokers"
 
 
 def config_name(cluster: KafkaCluster) -> str:

@@ -9,6 +9,7 @@ from ottla_operator.manifests.names import (
     config_name,
     labels_of,
     metadata_of,
+    pod_name,
     selector_of,
     set_name,
 )
@@ -18,12 +19,13 @@ from ottla_operator.plans.layout import Layout, NodeSet
 from ottla_operator.resources.kafka_cluster import KafkaCluster, Pool
 from ottla_operator.resources.labels import CLUSTER_ID, CONFIG_HASH, FIRST_NODE_ID, ZONE
 
-__all__ = ["CONTAINER", "BrokerImage", "stateful_set"]
+__all__ = ["CONTAINER", "BrokerImage", "claim_names", "stateful_set"]
 
 CONTAINER = "broker"
 USER = 10001
 GRACE_SECONDS = 90  # leaders move away first, then everything is written
 CONFIG_DIR = "/etc/ottla"
+VOLUME = "data"
 
 
 class BrokerImage(msgspec.Struct, frozen=True):
@@ -60,6 +62,11 @@ def stateful_set(
     }
 
 
+def claim_names(cluster: KafkaCluster, one: NodeSet) -> list[str]:
+    """As Kubernetes names the claims of a StatefulSet's pods."""
+    return [f"{VOLUME}-{pod_name(cluster, one, node_id)}" for node_id in one.ids]
+
+
 def _pod_labels(cluster: KafkaCluster, one: NodeSet) -> dict[str, str]:
     component = "broker" if "broker" in pool_of(cluster, one).roles else "controller"
     return labels_of(cluster, one) | {"app.kubernetes.io/component": component}
@@ -92,14 +99,14 @@ def _pod(cluster: KafkaCluster, one: NodeSet, image: BrokerImage) -> dict[str, A
 
 
 def _affinity(cluster: KafkaCluster, one: NodeSet) -> dict[str, Any]:
-    """To the zone always, away from the cluster's other nodes where possible."""
+    """To its zone always if it has one, away from the cluster's other nodes where possible."""
     term = {"labelSelector": {"matchLabels": selector_of(cluster)}, "topologyKey": "kubernetes.io/hostname"}
     affinity: dict[str, Any] = {
         "podAntiAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
         }
     }
-    if cluster.spec.racks is not None:
+    if cluster.spec.racks is not None and one.zone:
         expression = {"key": cluster.spec.racks.topology_key, "operator": "In", "values": [one.zone]}
         terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
         affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
@@ -115,7 +122,7 @@ def _container(cluster: KafkaCluster, pool: Pool, image: BrokerImage) -> dict[st
         "env": [_from_pod("POD_NAME", "metadata.name"), _from_pod("HOST_IP", "status.hostIP")],
         "ports": _ports(cluster, pool),
         "volumeMounts": [
-            {"name": "data", "mountPath": DATA_DIR},
+            {"name": VOLUME, "mountPath": DATA_DIR},
             {"name": "config", "mountPath": CONFIG_DIR, "readOnly": True},
             {"name": "scratch", "mountPath": "/tmp"},
         ],
@@ -167,6 +174,6 @@ def _claim(cluster: KafkaCluster, one: NodeSet, record: dict[str, str]) -> dict[
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data", "labels": selector_of(cluster, one), "annotations": record},
+        "metadata": {"name": VOLUME, "labels": selector_of(cluster, one), "annotations": record},
         "spec": spec,
     }

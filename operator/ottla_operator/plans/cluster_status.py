@@ -13,7 +13,9 @@ from ottla_operator.plans.rollout import FleetView, Rollout
 from ottla_operator.resources.kafka_cluster import KafkaCluster, KafkaClusterStatus, Listener, ListenerStatus
 from ottla_operator.resources.model import Condition
 
-__all__ = ["blocked_status", "cluster_status"]
+__all__ = ["blocked_status", "cluster_status", "is_settled"]
+
+LASTING = ("Ready", "Progressing")  # of every KafkaCluster, and what `is_settled` goes by
 
 
 def cluster_status(
@@ -26,13 +28,16 @@ def cluster_status(
     node_ports: NodePorts,
     domain: str,
     now: str,
+    missing: Obstacle | None = None,
 ) -> KafkaClusterStatus:
+    """`missing`: why Kubernetes does not make a pod that should be."""
     ready = sum(pod.ready and not pod.terminating for pod in pods)
     before = cluster.status.conditions if cluster.status else ()
     rolling = bool(rollout.steps) or (ready < layout.node_count and _was_rolling(before))
     findings = [
-        _readiness(layout, pods, ready, fleet, before, rolling=rolling),
+        _readiness(layout, pods, ready, fleet, before, rolling=rolling, missing=missing),
         _progress(layout, ready, rollout, rolling=rolling),
+        *_rack_awareness(cluster, layout),
     ]
     generation = cluster.metadata.generation
     return KafkaClusterStatus(
@@ -50,7 +55,7 @@ def cluster_status(
 
 
 def blocked_status(cluster: KafkaCluster, obstacle: Obstacle, *, now: str) -> KafkaClusterStatus:
-    """Nothing was changed; what was known before stays."""
+    """What was known before stays."""
     before = cluster.status or KafkaClusterStatus()
     findings = [
         Finding("Ready", False, obstacle.reason, obstacle.message),
@@ -58,7 +63,10 @@ def blocked_status(cluster: KafkaCluster, obstacle: Obstacle, *, now: str) -> Ka
     ]
     generation = cluster.metadata.generation
     return KafkaClusterStatus(
-        conditions=conditions(findings, before.conditions, generation=generation, now=now),
+        conditions=(
+            *conditions(findings, before.conditions, generation=generation, now=now),
+            *(one for one in before.conditions if one.type not in LASTING),
+        ),
         observed_generation=generation,
         cluster_id=before.cluster_id,
         nodes=sum(pool.replicas for pool in cluster.spec.pools),
@@ -66,6 +74,12 @@ def blocked_status(cluster: KafkaCluster, obstacle: Obstacle, *, now: str) -> Ka
         listeners=before.listeners,
         rollout=before.rollout,
     )
+
+
+def is_settled(status: KafkaClusterStatus) -> bool:
+    """Ready, and nothing is under way."""
+    found = {one.type: one.status for one in status.conditions}
+    return found.get("Ready") == "True" and found.get("Progressing") == "False"
 
 
 def _was_rolling(before: Sequence[Condition]) -> bool:
@@ -85,13 +99,14 @@ def _readiness(
     before: Sequence[Condition],
     *,
     rolling: bool,
+    missing: Obstacle | None,
 ) -> Finding:
     """A fleet that was ready and misses one node because that is being restarted serves its clients."""
     nodes = f"{ready} of {layout.node_count} nodes are ready"
     if fleet and fleet.offline:
         text = f"{fleet.offline} partitions have no leader; see `ottla fleet status`"
         return Finding("Ready", False, "PartitionsOffline", text)
-    stuck = next((pod.obstacle for pod in pods if pod.obstacle and not pod.ready), None)
+    stuck = next((pod.obstacle for pod in pods if pod.is_stuck), None) or missing
     if ready < layout.node_count and stuck:
         return Finding("Ready", False, stuck.reason, f"{nodes}: {stuck.message}")
     enough = ready == layout.node_count or (ready == layout.node_count - 1 and _holds("Ready", before))
@@ -117,6 +132,20 @@ def _progress(layout: Layout, ready: int, rollout: Rollout, *, rolling: bool) ->
     if ready < layout.node_count:
         return Finding("Progressing", True, "Starting", f"{layout.node_count - ready} nodes are not ready yet")
     return Finding("Progressing", False, "UpToDate", "everything is as the spec asks for")
+
+
+def _rack_awareness(cluster: KafkaCluster, layout: Layout) -> list[Finding]:
+    """Only of a cluster that asks for racks."""
+    if cluster.spec.racks is None:
+        return []
+    if zones := layout.zones:
+        return [Finding("RackAware", True, "Zones", f"the nodes stand in {', '.join(zones)}")]
+    text = (
+        f"no node of Kubernetes that may run the pods has the label {cluster.spec.racks.topology_key}: all brokers "
+        "count as one rack, and this stays so for those that there are; to spread them, label the nodes or correct "
+        "spec.racks.topologyKey, then make the cluster again or add a pool"
+    )
+    return [Finding("RackAware", False, "NoZones", text)]
 
 
 def _bootstrap(

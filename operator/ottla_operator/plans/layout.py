@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ottla_operator.plans.obstacle import Obstacle
+from ottla_operator.plans.zones import NO_ZONE, Zones
 from ottla_operator.resources.kafka_cluster import NODES_PER_POOL_MAX, KafkaCluster, Pool
 
 __all__ = ["NO_ZONE", "Layout", "NodeSet", "Record", "plan_layout"]
 
-NO_ZONE = ""
 ID_BLOCK = NODES_PER_POOL_MAX  # so that a set can grow to all of its pool
 TOP_BIT = 0x80
 
@@ -52,9 +52,13 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     def node_count(self) -> int:
         return sum(one.nodes for one in self.sets)
 
+    @property
+    def zones(self) -> list[str]:
+        return sorted({one.zone for one in self.sets} - {NO_ZONE})
 
-def plan_layout(cluster: KafkaCluster, records: Sequence[Record], zones: Sequence[str]) -> Layout | Obstacle:
-    """`zones`: those that Kubernetes' nodes have now, for a cluster with racks."""
+
+def plan_layout(cluster: KafkaCluster, records: Sequence[Record], zones: Zones) -> Layout | Obstacle:
+    """`zones`: those that each pool may use now."""
     ids = {record.cluster_id for record in records}
     if len(ids) > 1:
         return Obstacle(
@@ -62,13 +66,12 @@ def plan_layout(cluster: KafkaCluster, records: Sequence[Record], zones: Sequenc
             f"volume claims labelled for this cluster belong to several fleets ({', '.join(sorted(ids))}); "
             "delete those of the fleet that is no longer wanted",
         )
-    places = sorted(set(zones)) if cluster.spec.racks else [NO_ZONE]
-    load = Counter(dict.fromkeys(places, 0))
+    load: Counter[str] = Counter()
     next_id = max((record.first_id // ID_BLOCK + 1 for record in records), default=0) * ID_BLOCK
     sets: list[NodeSet] = []
     for pool in cluster.spec.pools:
-        counts = _recorded_counts(records, pool.name)
-        if obstacle := _obstacle(cluster, pool, counts, places):
+        counts, places = _recorded_counts(records, pool.name), zones[pool.name]
+        if obstacle := _obstacle(pool, counts, places):
             return obstacle
         _spread(pool.replicas, counts, places, load)
         first_ids = {record.zone: record.first_id for record in records if record.pool == pool.name}
@@ -86,7 +89,7 @@ def _recorded_counts(records: Sequence[Record], pool: str) -> Counter[str]:
     return counts
 
 
-def _obstacle(cluster: KafkaCluster, pool: Pool, counts: Mapping[str, int], places: Sequence[str]) -> Obstacle | None:
+def _obstacle(pool: Pool, counts: Mapping[str, int], places: Sequence[str]) -> Obstacle | None:
     taken = sum(counts.values())
     if taken > pool.replicas:
         return Obstacle(
@@ -95,9 +98,10 @@ def _obstacle(cluster: KafkaCluster, pool: Pool, counts: Mapping[str, int], plac
             f"set replicas to {taken}, or delete the volume claims that are no longer wanted",
         )
     if not places and taken < pool.replicas:
-        key = cluster.spec.racks.topology_key if cluster.spec.racks else ""
         return Obstacle(
-            "NoZones", f"no node of Kubernetes has the label {key}; label them, or set spec.racks.topologyKey"
+            "NoNodes",
+            f"no node of Kubernetes may run pods of pool {pool.name}: all are cordoned, or have taints that the pool "
+            "does not tolerate; uncordon one, or set spec.pools[].tolerations",
         )
     return None
 

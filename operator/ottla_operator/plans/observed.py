@@ -1,12 +1,13 @@
 """What of a cluster exists in Kubernetes, as far as decisions need it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
 from ottla_operator.plans.layout import Record
 from ottla_operator.plans.obstacle import Obstacle, pod_obstacle
+from ottla_operator.plans.ownership import controller_of
 from ottla_operator.resources.labels import CLUSTER_ID, CONFIG_HASH, FIRST_NODE_ID, POOL, ZONE
 
 __all__ = ["ObservedPod", "ObservedSet", "pod_of", "record_of_claim", "record_of_set", "set_of"]
@@ -19,14 +20,19 @@ class ObservedSet(msgspec.Struct, frozen=True, kw_only=True):
     """`revision`: of the template that new pods get; empty while Kubernetes has not processed the newest one."""
 
     name: str
+    uid: str
     revision: str
     config_hash: str
     image: str
 
 
 class ObservedPod(msgspec.Struct, frozen=True, kw_only=True):
+    """`obstacle`: why nothing runs in it. `version`: of the object, which changes when anything about it does."""
+
     name: str
     uid: str
+    version: str
+    owner_uid: str
     set_name: str
     node_id: int
     revision: str
@@ -38,6 +44,11 @@ class ObservedPod(msgspec.Struct, frozen=True, kw_only=True):
     image: str
     obstacle: Obstacle | None = None
 
+    @property
+    def is_stuck(self) -> bool:
+        """Nothing runs in it, and nothing will by itself."""
+        return self.obstacle is not None and not self.ready
+
 
 def set_of(body: Object) -> ObservedSet:
     status = body.get("status", {})
@@ -45,22 +56,27 @@ def set_of(body: Object) -> ObservedSet:
     template = body["spec"]["template"]
     return ObservedSet(
         name=body["metadata"]["name"],
+        uid=body["metadata"]["uid"],
         revision=status.get("updateRevision", "") if seen else "",
         config_hash=template["metadata"].get("annotations", {}).get(CONFIG_HASH, ""),
         image=template["spec"]["containers"][0]["image"],
     )
 
 
-def pod_of(body: Object) -> ObservedPod | None:
-    """None for a pod that is not one of a StatefulSet."""
+def pod_of(body: Object, nodes: Collection[str] | None = None) -> ObservedPod | None:
+    """None for a pod that is not one of a StatefulSet, whatever its labels say. `nodes`: names of all that there are,
+    where it is known."""
     metadata, status = body["metadata"], body.get("status", {})
     set_name, _, ordinal = metadata["name"].rpartition("-")
-    if not ordinal.isdecimal():
+    owner = controller_of(body)
+    if not ordinal.isdecimal() or owner is None or (owner["kind"], owner["name"]) != ("StatefulSet", set_name):
         return None
     conditions = {one["type"]: one for one in status.get("conditions", ())}
     return ObservedPod(
         name=metadata["name"],
         uid=metadata["uid"],
+        version=metadata.get("resourceVersion", ""),
+        owner_uid=owner["uid"],
         set_name=set_name,
         node_id=int(ordinal),
         revision=metadata.get("labels", {}).get("controller-revision-hash", ""),
@@ -70,12 +86,21 @@ def pod_of(body: Object) -> ObservedPod | None:
         host=status.get("hostIP", ""),
         config_hash=metadata.get("annotations", {}).get(CONFIG_HASH, ""),
         image=body["spec"]["containers"][0]["image"],
-        obstacle=_obstacle(body),
+        obstacle=_obstacle(body, nodes),
     )
 
 
-def _obstacle(body: Object) -> Obstacle | None:
-    return pod_obstacle(body, remedy=REMEDY) or _crash(body["metadata"]["name"], body.get("status", {}))
+def _obstacle(body: Object, nodes: Collection[str] | None) -> Obstacle | None:
+    name = body["metadata"]["name"]
+    return pod_obstacle(body, remedy=REMEDY) or _crash(name, body.get("status", {})) or _lost_node(body, nodes)
+
+
+def _lost_node(body: Object, nodes: Collection[str] | None) -> Obstacle | None:
+    """A node that only does not answer counts as there: its broker may well serve clients."""
+    node = body["spec"].get("nodeName")
+    if not node or nodes is None or node in nodes:
+        return None
+    return Obstacle("NodeGone", f"pod {body['metadata']['name']} was on node {node}, which is no longer there")
 
 
 def _crash(pod: str, status: Object) -> Obstacle | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Obstacle", "TemporaryFailure", "pod_obstacle"]
+__all__ = ["Blocked", "Obstacle", "TemporaryFailure", "pod_obstacle"]
 
 Object = Mapping[str, Any]
 IMAGE_REASONS = {"ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError"}
@@ -22,6 +22,14 @@ class Obstacle(msgspec.Struct, frozen=True):
 class TemporaryFailure(Exception):
     """The API server or the brokers do not answer, or refuse. Expected: logged by its text and tried again. Any other
     exception is a bug."""
+
+
+class Blocked(TemporaryFailure):
+    """It goes on only when somebody does something: the obstacle becomes a condition of the object."""
+
+    def __init__(self, obstacle: Obstacle) -> None:
+        super().__init__(obstacle.message)
+        self.obstacle = obstacle
 
 
 def pod_obstacle(body: Object, *, remedy: str) -> Obstacle | None:

@@ -1,7 +1,9 @@
 """Which pod is restarted next, and why the others are not. Pure.
 
-One at a time. First those that are down anyway; then brokers by their ids; the leader of the quorum last, so that it
-moves once. The brokers say whether a restart is safe, and everything must be in sync again before the next.
+One at a time. First those in which nothing runs and nothing will by itself: no image, no node, a crash loop. Then those
+that are not ready, then brokers by their ids; the leader of the quorum last, so that it moves once. Of all but the
+first the brokers say whether a restart is safe: one that is not ready may serve clients for all that Kubernetes knows,
+or be the one that the others wait for. Everything must be in sync again before one that works is restarted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +48,7 @@ def outdated(pods: Sequence[ObservedPod], sets: Sequence[ObservedSet]) -> dict[s
     reasons = {}
     for pod in pods:
         one = wanted.get(pod.set_name)
-        if one is None or not one.revision or pod.revision == one.revision:
+        if one is None or pod.owner_uid != one.uid or not one.revision or pod.revision == one.revision:
             continue
         if pod.config_hash != one.config_hash:
             reasons[pod.name] = "the configuration has changed"
@@ -70,14 +72,13 @@ def plan_rollout(
     leader = fleet.leader if fleet else -1
     order = sorted(
         (pod for pod in pods if pod.name in reasons),
-        key=lambda pod: (not pod.terminating, pod.ready, pod.node_id == leader, pod.node_id),
+        key=lambda pod: (not pod.terminating, not pod.is_stuck, pod.ready, pod.node_id == leader, pod.node_id),
     )
-    obstacles = _obstacles_for_all(pods, nodes_wanted=nodes_wanted, fleet=fleet)
     chosen: ObservedPod | None = None
     steps = []
     for pod in order:
-        against = _against(pod, obstacles, verdicts)
-        last = pod.node_id != leader or len(order) == 1
+        against = _against(pod, pods, nodes_wanted=nodes_wanted, fleet=fleet, verdict=verdicts.get(pod.node_id))
+        last = pod.is_stuck or pod.node_id != leader or len(order) == 1
         if pod.terminating:
             steps.append(RolloutStep(pod=pod.name, reason=reasons[pod.name], verdict="Restarting"))
         elif not against and last and chosen is None and not any(each.terminating for each in pods):
@@ -89,25 +90,30 @@ def plan_rollout(
     return Rollout(tuple(steps), chosen, unseen=sum(not one.revision for one in sets))
 
 
-def _obstacles_for_all(pods: Sequence[ObservedPod], *, nodes_wanted: int, fleet: FleetView | None) -> tuple[str, ...]:
-    """What speaks against restarting a pod that works."""
-    down = sorted(pod.name for pod in pods if not pod.ready or pod.terminating)
+def _against(
+    pod: ObservedPod,
+    pods: Sequence[ObservedPod],
+    *,
+    nodes_wanted: int,
+    fleet: FleetView | None,
+    verdict: Verdict | None,
+) -> tuple[str, ...]:
+    """What speaks against restarting it. Nothing does where nothing runs: that is how a bad image or setting is mended.
+
+    Partitions that are not in sync because this pod is not ready would never be: there the verdict alone decides.
+    """
+    if pod.is_stuck:
+        return ()
+    down = sorted(each.name for each in pods if each is not pod and (not each.ready or each.terminating))
     found = [f"pod {name} is not ready" for name in down]
     if len(pods) < nodes_wanted:
         found.append(f"{nodes_wanted - len(pods)} pods are missing")
     if fleet is None:
         found.append("no controller answers")
-    elif fleet.under_replicated:
+    elif fleet.under_replicated and pod.ready:
         found.append(f"{fleet.under_replicated} partitions are not in sync")
-    return tuple(found)
-
-
-def _against(pod: ObservedPod, obstacles: tuple[str, ...], verdicts: Mapping[int, Verdict]) -> tuple[str, ...]:
-    """A pod that is down anyway may always be replaced: that is how a bad image or setting is mended."""
-    if not pod.ready:
-        return ()
-    verdict = verdicts.get(pod.node_id)
-    own = () if verdict is None or verdict.yes else verdict.blocked_by
-    if not obstacles and verdict is None:
-        own = ("the brokers have not said that it is safe",)
-    return (*obstacles, *own)[:BLOCKERS_SHOWN_MAX]
+    if verdict is not None and not verdict.yes:
+        found += verdict.blocked_by or ("the brokers say that it is not safe",)
+    elif verdict is None and not found:
+        found.append("the brokers have not said that it is safe")
+    return tuple(found)[:BLOCKERS_SHOWN_MAX]

@@ -34,8 +34,10 @@ from ottla_operator.manifests.spark_config import SparkRuntime, config_map
 from ottla_operator.manifests.spark_driver_access import driver_account, driver_role, driver_role_binding
 from ottla_operator.manifests.spark_driver_pod import CONTAINER, driver_pod
 from ottla_operator.manifests.spark_driver_service import driver_service
-from ottla_operator.manifests.spark_names import bootstrap_servers, driver_name, selector_of
-from ottla_operator.plans.obstacle import Obstacle
+from ottla_operator.manifests.spark_names import bootstrap_servers, driver_name, metadata_of, selector_of
+from ottla_operator.plans.conditions import changed_condition
+from ottla_operator.plans.obstacle import Blocked, Obstacle
+from ottla_operator.plans.ownership import Ownership, name_taken, ownership
 from ottla_operator.plans.spark_driver import (
     ObservedDriver,
     driver_of,
@@ -49,6 +51,7 @@ from ottla_operator.reconcile.clusters import ClusterReconciler
 from ottla_operator.reconcile.environment import Environment
 from ottla_operator.reconcile.queue import Key
 from ottla_operator.resources.kafka_cluster import KafkaCluster
+from ottla_operator.resources.labels import APPLICATION
 from ottla_operator.resources.spark_application import Kafka, SparkApplication, SparkApplicationStatus
 
 __all__ = ["ApplicationReconciler"]
@@ -58,15 +61,18 @@ log = logging.getLogger("ottla.operator")
 KIND = kind_of(SparkApplication)
 LOG_LINES_MAX = 100
 # When to reconcile again without a notification.
-AT_ONCE_SECONDS = 0.0
+AT_ONCE_SECONDS, BLOCKED_SECONDS = 0.0, 10.0
 AGAIN_SECONDS = {Phase.WAITING: 2.0, Phase.SUBMITTED: 5.0, Phase.RUNNING: 60.0, Phase.PENDING_RERUN: 1.0}
 ENDED = (Phase.COMPLETED, Phase.FAILED)
+BLOCKED_MAX = 10_000
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
-    """What exists of an application in Kubernetes. `driver`: whatever has its name, of this run or another."""
+    """What exists of an application in Kubernetes. `driver`: of this run or another; `stranger`: a pod of somebody else
+    that has the driver's name."""
 
     driver: ObservedDriver | None
+    stranger: Manifest | None
     executors: list[Manifest]
     waiting_for: Obstacle | None
 
@@ -79,6 +85,7 @@ class ApplicationReconciler:
         self._applier = Applier(kube)
         self._statuses = StatusWriter(kube)
         self._events = EventRecorder(kube, clock=time.monotonic)
+        self._blocked: dict[str, Obstacle] = {}  # by uid: what the last attempt to act met
 
     async def reconcile(self, key: Key) -> float | None:
         """After how many seconds to do it again, at the latest."""
@@ -91,12 +98,37 @@ class ApplicationReconciler:
         observed = await self._observe(application, phase)
         event = event_of(phase, _observation(application, before, observed))
         status = before if event is None else await self._after(application, event, NEXT[phase, event], observed, now)
-        situation = _situation(observed, Phase(status.application_state.state))
+        phase = Phase(status.application_state.state)
+        situation = _situation(observed, phase, self._blocked.get(application.metadata.uid))
         status = spark_status(application, status, situation, now=now)
         await self._statuses.write(KIND, application.metadata, before=application.status, now=status)
-        phase = Phase(status.application_state.state)
-        await self._act(application, phase, status.execution_attempts, observed)
+        try:
+            await self._act(application, phase, status.execution_attempts, observed)
+        except Blocked as blocked:
+            return await self._block(application, status, _situation(observed, phase, blocked.obstacle), now)
+        self._blocked.pop(application.metadata.uid, None)
         return AGAIN_SECONDS.get(phase) if event is None or phase in ENDED else AT_ONCE_SECONDS
+
+    async def _block(
+        self, application: SparkApplication, status: SparkApplicationStatus, situation: Situation, now: str
+    ) -> float:
+        """It is remembered, so that the status does not change at each attempt."""
+        if len(self._blocked) >= BLOCKED_MAX:
+            self._blocked.clear()
+        if situation.obstacle is not None:
+            self._blocked[application.metadata.uid] = situation.obstacle
+        now_blocked = spark_status(application, status, situation, now=now)
+        if await self._statuses.write(KIND, application.metadata, before=status, now=now_blocked):
+            await self._record_change(application, status, now_blocked)
+        return BLOCKED_SECONDS
+
+    async def _record_change(
+        self, application: SparkApplication, before: SparkApplicationStatus, now: SparkApplicationStatus
+    ) -> None:
+        if change := changed_condition(before, now):
+            await self._events.record(
+                KIND, application.metadata, reason=change.reason, message=change.message, warning=True
+            )
 
     async def _after(
         self, application: SparkApplication, event: Event, phase: Phase, observed: Observed, now: str
@@ -119,7 +151,13 @@ class ApplicationReconciler:
             self._kube.list(PODS, namespace, labels=selector_of(application, "executor")),
             waiting,
         )
-        return Observed(driver=driver_of(pod) if pod else None, executors=executors, waiting_for=waiting_for)
+        ours = pod is not None and _is_driver_of(pod, application)
+        return Observed(
+            driver=driver_of(pod) if pod and ours else None,
+            stranger=None if ours else pod,
+            executors=[one for one in executors if _is_executor_of(one, driver_name(application))],
+            waiting_for=waiting_for,
+        )
 
     async def _waiting_for(self, application: SparkApplication) -> Obstacle | None:
         kafka = application.spec.kafka
@@ -161,14 +199,16 @@ class ApplicationReconciler:
 
     async def _act(self, application: SparkApplication, phase: Phase, attempt: int, observed: Observed) -> None:
         if phase is Phase.SUBMITTED:
-            await self._submit(application, attempt, observed.driver)
+            await self._submit(application, attempt, observed)
         elif phase is Phase.PENDING_RERUN:
             await self._remove(application, [observed.driver] if observed.driver else [], observed.executors)
         elif phase in ENDED:
             await self._remove(application, [], observed.executors)
 
-    async def _submit(self, application: SparkApplication, attempt: int, driver: ObservedDriver | None) -> None:
-        if driver is not None:
+    async def _submit(self, application: SparkApplication, attempt: int, observed: Observed) -> None:
+        if observed.stranger is not None:
+            raise Blocked(name_taken(observed.stranger))
+        if (driver := observed.driver) is not None:
             if not _is_of_this_run(driver, application, attempt):
                 await self._remove(application, [driver], [])
             return
@@ -193,8 +233,12 @@ class ApplicationReconciler:
         claim = checkpoint_claim(application)
         if claim is not None:
             metadata = claim["metadata"]
-            if await self._kube.get(VOLUME_CLAIMS, metadata["namespace"], metadata["name"]) is None:
+            live = await self._kube.get(VOLUME_CLAIMS, metadata["namespace"], metadata["name"])
+            if live is None:
                 await self._kube.apply(claim, VOLUME_CLAIMS)
+            elif live["metadata"].get("labels", {}).get(APPLICATION) != application.metadata.name:
+                step = "if it is meant, name it in spec.checkpoint.volume.claimName"
+                raise Blocked(name_taken(live, step=step))
 
     async def _remove(
         self, application: SparkApplication, drivers: Sequence[ObservedDriver], executors: Sequence[Manifest]
@@ -231,13 +275,24 @@ def _observation(application: SparkApplication, status: SparkApplicationStatus, 
     )
 
 
-def _situation(observed: Observed, phase: Phase) -> Situation:
-    obstacle = observed.driver.obstacle if observed.driver else None
+def _situation(observed: Observed, phase: Phase, blocked: Obstacle | None) -> Situation:
+    obstacle = blocked or (observed.driver.obstacle if observed.driver else None)
     return Situation(
         waiting_for=observed.waiting_for,
         obstacle=obstacle or executors_obstacle(observed.executors),
         executors=executors_running(observed.executors) if phase is Phase.RUNNING else None,
     )
+
+
+def _is_driver_of(pod: Manifest, application: SparkApplication) -> bool:
+    """Also one that a former application of the same name left."""
+    wanted = {"metadata": metadata_of(application, driver_name(application))}
+    return ownership(pod, wanted) is not Ownership.FOREIGN
+
+
+def _is_executor_of(pod: Manifest, driver: str) -> bool:
+    """Spark makes the driver's pod their owner."""
+    return any((one["kind"], one["name"]) == ("Pod", driver) for one in pod["metadata"].get("ownerReferences", ()))
 
 
 def _is_of_this_run(driver: ObservedDriver, application: SparkApplication, attempt: int) -> bool:

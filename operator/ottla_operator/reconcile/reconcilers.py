@@ -38,7 +38,7 @@ class Reconcilers:
 
     def cluster_changed(self, cluster: KafkaCluster, *, deleted: bool) -> None:
         key = Key(cluster.metadata.namespace, cluster.metadata.name)
-        self._clusters.update(key, None if deleted else cluster)
+        self._clusters.update(key, cluster, deleted=deleted)
         self._cluster_queue.notify(key)
         self._topic_queue.notify(key)
 

@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import msgspec
 
 from ottla_operator.brokers.fleet import Fleet, FleetUnavailable
 from ottla_operator.kube import moments, observing
-from ottla_operator.kube.client import Kube, kind_of
+from ottla_operator.kube.client import Kube, KubeError, KubeRefused, kind_of
 from ottla_operator.kube.status import StatusWriter
 from ottla_operator.plans.conditions import Finding, conditions
+from ottla_operator.plans.obstacle import TemporaryFailure
 from ottla_operator.plans.topics import (
     FINALIZER,
     FoundTopic,
@@ -16,12 +19,16 @@ from ottla_operator.plans.topics import (
     TopicPlan,
     finding,
     needs_finalizer,
+    ownership_mark,
     plan_topics,
+    without,
 )
 from ottla_operator.reconcile.clusters import ClusterReconciler
 from ottla_operator.reconcile.queue import Key
 from ottla_operator.resources.kafka_cluster import KafkaCluster
 from ottla_operator.resources.kafka_topic import KafkaTopic, KafkaTopicStatus
+from ottla_operator.resources.labels import OWNS_TOPIC
+from ottla_operator.resources.model import is_same
 
 __all__ = ["TopicReconciler", "cluster_key"]
 
@@ -45,10 +52,10 @@ class TopicReconciler:
     def update(self, topic: KafkaTopic, *, deleted: bool) -> None:
         """From the watch."""
         topics = self._known.setdefault(cluster_key(topic), {})
-        if deleted:
-            topics.pop(topic.metadata.name, None)
-        else:
+        if not deleted:
             topics[topic.metadata.name] = topic
+        elif is_same(topics.get(topic.metadata.name), topic):
+            del topics[topic.metadata.name]
 
     async def reconcile(self, key: Key) -> float | None:
         """The topics of the cluster `key`. Returns after how many seconds to do it again, at the latest."""
@@ -88,29 +95,68 @@ class TopicReconciler:
         return RESYNC_SECONDS
 
     async def _with_cluster(self, cluster: KafkaCluster, fleet: Fleet, topics: Sequence[KafkaTopic]) -> float:
+        fleet_id = cluster.status.cluster_id if cluster.status else None
+        if fleet_id is None:
+            raise FleetUnavailable("it has no id yet")
         await fleet.reach(observing.addresses(await observing.observe_pods(self._kube, cluster)))
         names = sorted({topic.topic_name for topic in topics})
         found = await fleet.topics(names)
-        await self._set_finalizers([topic for topic in topics if not topic.metadata.deletion_timestamp], done=False)
-        plan = plan_topics(topics, found)
+        topics = [self._with_known_status(topic) for topic in topics]
+        plan = plan_topics(topics, found, fleet_id=fleet_id)
+        if plan.create:  # a topic must not be made for an object that is gone
+            topics = await self._still_there(topics)
+            plan = plan_topics(topics, found, fleet_id=fleet_id)
+        unmarked = await self._mark_owners(topics, plan, fleet_id)
+        plan = without(plan, topics, unmarked)
         outcomes = await _perform(fleet, plan)
         if outcomes:
             found = await fleet.topics(names)
         staying, leaving, gone = _sorted_out(topics, found, plan)
         await self._set_finalizers(gone, done=True)
-        await self._set_finalizers(leaving, done=False)
-        return await self._write_found([*staying, *leaving], found, outcomes, plan.rivals)
+        return await self._write_found([*staying, *leaving], found, outcomes, plan)
 
-    # finalizers
+    async def _still_there(self, topics: Sequence[KafkaTopic]) -> list[KafkaTopic]:
+        """The watch does not tell of objects that were deleted while it was away."""
+        namespace = topics[0].metadata.namespace
+        live = {body["metadata"]["uid"] for body in await self._kube.list(KIND, namespace)}
+        for topic in topics:
+            if topic.metadata.uid not in live:
+                self.update(topic, deleted=True)
+        return [topic for topic in topics if topic.metadata.uid in live]
+
+    def _with_known_status(self, topic: KafkaTopic) -> KafkaTopic:
+        return msgspec.structs.replace(topic, status=self._statuses.known(topic.metadata, topic.status))
+
+    # finalizers, and whose a topic is
+
+    async def _mark_owners(self, topics: Sequence[KafkaTopic], plan: TopicPlan, fleet_id: str) -> dict[str, Finding]:
+        """Before anything is made. Object's name → why it could not be marked."""
+        owners = [topic for topic in topics if topic.metadata.name in plan.owners]
+        staying = [topic for topic in owners if topic.metadata.deletion_timestamp is None]
+        problems = await asyncio.gather(*(self._mark(topic, ownership_mark(topic, fleet_id)) for topic in staying))
+        return {topic.metadata.name: each for topic, each in zip(staying, problems, strict=True) if each is not None}
+
+    async def _mark(self, topic: KafkaTopic, mark: str) -> Finding | None:
+        finalizers = [FINALIZER] if needs_finalizer(topic, done=False) else []
+        is_marked = topic.metadata.annotations.get(OWNS_TOPIC) == mark
+        if is_marked and (FINALIZER in topic.metadata.finalizers) == bool(finalizers):
+            return None
+        try:
+            if is_marked and not finalizers:
+                await self._kube.remove_finalizer(KIND, topic.metadata, FINALIZER)
+            else:
+                await self._kube.mark(KIND, topic.metadata, finalizers=finalizers, annotations={OWNS_TOPIC: mark})
+        except KubeRefused as refused:
+            return Finding("Ready", False, refused.obstacle.reason, refused.obstacle.message)
+        except KubeError as error:
+            return Finding("Ready", False, "NotMarked", f"this object cannot be changed at the moment: {error}")
+        return None
 
     async def _set_finalizers(self, topics: Sequence[KafkaTopic], *, done: bool) -> None:
-        await asyncio.gather(*(self._set_finalizer(topic, done=done) for topic in topics))
+        await _each(topics, lambda topic: self._set_finalizer(topic, done=done))
 
     async def _set_finalizer(self, topic: KafkaTopic, *, done: bool) -> None:
-        needed, present = needs_finalizer(topic, done=done), FINALIZER in topic.metadata.finalizers
-        if needed and not present:
-            await self._kube.add_finalizer(KIND, topic.metadata, FINALIZER)
-        elif present and not needed:
+        if FINALIZER in topic.metadata.finalizers and not needs_finalizer(topic, done=done):
             await self._kube.remove_finalizer(KIND, topic.metadata, FINALIZER)
 
     # statuses
@@ -120,23 +166,27 @@ class TopicReconciler:
         topics: Sequence[KafkaTopic],
         found: Mapping[str, FoundTopic],
         outcomes: Mapping[str, TopicOutcome],
-        rivals: Mapping[str, str],
+        plan: TopicPlan,
     ) -> float:
         """After how many seconds to reconcile again."""
+
+        def own(topic: KafkaTopic) -> FoundTopic | None:
+            return found.get(topic.topic_name) if topic.metadata.name in plan.owners else None
+
         findings = {
-            topic.metadata.name: finding(topic, found.get(topic.topic_name), outcomes.get(topic.topic_name), rivals)
+            topic.metadata.name: finding(
+                topic, found.get(topic.topic_name), outcomes.get(topic.topic_name), plan.refusals
+            )
             for topic in topics
         }
-        await asyncio.gather(
-            *(self._write_status(topic, findings[topic.metadata.name], found.get(topic.topic_name)) for topic in topics)
-        )
+        await _each(topics, lambda topic: self._write_status(topic, findings[topic.metadata.name], own(topic)))
         reasons = {one.reason for one in findings.values() if not one.holds}
         if reasons & {"Creating", "PartitionsOffline"}:
             return UNFINISHED_SECONDS
         return REFUSED_SECONDS if reasons else RESYNC_SECONDS
 
     async def _write_all(self, topics: Sequence[KafkaTopic], why: Finding) -> None:
-        await asyncio.gather(*(self._write_status(topic, why, None) for topic in topics))
+        await _each(topics, lambda topic: self._write_status(topic, why, None))
 
     async def _write_status(self, topic: KafkaTopic, why: Finding, there: FoundTopic | None) -> None:
         known = self._statuses.known(topic.metadata, topic.status)
@@ -161,13 +211,21 @@ def _sorted_out(
     for topic in topics:
         if not topic.metadata.deletion_timestamp:
             staying.append(topic)
-        elif (
-            topic.topic_name in found and topic.metadata.name not in plan.rivals and needs_finalizer(topic, done=False)
-        ):
+        elif topic.topic_name in found and topic.metadata.name in plan.owners and needs_finalizer(topic, done=False):
             leaving.append(topic)
         else:
             gone.append(topic)
     return staying, leaving, gone
+
+
+async def _each(topics: Sequence[KafkaTopic], act: Callable[[KafkaTopic], Awaitable[None]]) -> None:
+    """What Kubernetes refuses for one object is logged, and tried again at the next resync; the others go on."""
+    outcomes = await asyncio.gather(*(act(topic) for topic in topics), return_exceptions=True)
+    for topic, outcome in zip(topics, outcomes, strict=True):
+        if isinstance(outcome, TemporaryFailure):
+            log.warning("KafkaTopic %s/%s: %s", topic.metadata.namespace, topic.metadata.name, outcome)
+        elif isinstance(outcome, BaseException):
+            raise outcome
 
 
 async def _perform(fleet: Fleet, plan: TopicPlan) -> dict[str, TopicOutcome]:

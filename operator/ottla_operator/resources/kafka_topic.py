@@ -64,6 +64,13 @@ class KafkaTopicSpec(Model, frozen=True, kw_only=True):
         Literal["Retain", "Delete"],
         Meta(description="What happens to the topic and its records when this object is deleted."),
     ] = "Retain"
+    adopt: Annotated[
+        bool,
+        Meta(
+            description="Take over a topic that exists already and is not this object's own: its settings become those "
+            "of this object."
+        ),
+    ] = False
 
 
 class KafkaTopicStatus(Status, frozen=True, kw_only=True):

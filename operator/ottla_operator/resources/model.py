@@ -8,7 +8,7 @@ from msgspec import Meta
 
 __all__ = [
     "Column", "Condition", "Crd", "FreeForm", "Metadata", "Model", "Quantity", "Resource", "Rule", "Rules", "Status",
-    "keyed_by",
+    "is_same", "keyed_by",
 ]  # fmt: skip
 
 GROUP, VERSION = "ottla.dev", "v1alpha1"
@@ -97,3 +97,8 @@ class Resource(Model, frozen=True, kw_only=True):
     def parse(cls, body: Mapping[str, Any]) -> Self:
         """From an object of the API server, which has checked it. ValueError when it is not one of this kind."""
         return msgspec.convert(dict(body), cls)
+
+
+def is_same(known: Resource | None, other: Resource) -> bool:
+    """The same object, not only the same name: news of a deleted one may come when there is another."""
+    return known is not None and known.metadata.uid == other.metadata.uid

@@ -93,9 +93,10 @@ def test_what_the_brokers_do_not_tell_leaves_it_undecided() -> None:
 
 
 def test_what_no_request_would_ask_for_is_refused() -> None:
-    check_possible([Operation.ALL, Operation.ALTER], Resource.CLUSTER)
+    check_possible(Operation.ALL, Resource.CLUSTER)
+    check_possible(Operation.ALTER, Resource.CLUSTER)
     with pytest.raises(Refusal, match="read: not of a cluster; possible are all, create, alter"):
-        check_possible([Operation.READ], Resource.CLUSTER)
+        check_possible(Operation.READ, Resource.CLUSTER)
     for host in ("*", "10.0.0.1", "::1"):
         check_host(host)
     with pytest.raises(Refusal, match="--host nothost: an address is expected"):

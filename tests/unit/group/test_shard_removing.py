@@ -13,9 +13,9 @@ from ottla.group.classic.group import Rules
 from ottla.group.classic.member import Join, Joined
 from ottla.group.loading import GroupLoading
 from ottla.group.offsets.expiry import TOMBSTONES_PER_BATCH_MAX
-from ottla.group.offsets.records import CommittedOffset, offset_key, offset_value
+from ottla.group.offsets.records import OFFSET_BYTES, CommittedOffset, offset_key, offset_value
 from ottla.group.offsets_topic import OFFSETS_TOPIC
-from ottla.group.shard import UNJOINED_GROUPS_MAX, Shard
+from ottla.group.shard import GROUP_BYTES, UNJOINED_GROUPS_MAX, Shard
 from ottla.metadata.model.state import PartitionState
 from ottla.replica.partition import Partition
 from ottla.storage.core.settings import LogSettings
@@ -105,7 +105,9 @@ def test_everything_that_expired_goes(play: Play) -> None:
             life.commit(f"g{number}")
         for number in range(GROUPS):
             life.commit("wide", f"t{number}")
+        assert life.shard.kept_bytes > 2 * GROUPS * OFFSET_BYTES + GROUPS * GROUP_BYTES
         assert await life.shard.expire(now_ms=1000, retention_ms=1000) == 2 * GROUPS
+        assert life.shard.kept_bytes == 0
         assert not life.shard.groups and not any(map(life.shard.offsets.has, ("wide", "g0", f"g{GROUPS - 1}")))
         again = await life.reloaded()
         assert not again.groups and not again.offsets.of_topics({"t", "t0", f"t{GROUPS - 1}"})

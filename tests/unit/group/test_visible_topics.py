@@ -77,6 +77,17 @@ def test_an_expression_that_is_new_to_its_group_is_asked_for_again() -> None:
     asyncio.run(scene())
 
 
+def test_a_group_that_comes_from_another_broker_is_asked_for_again() -> None:
+    async def scene() -> None:
+        group = Group(3)
+        await group.heartbeat()
+        group.resolver.visible.forget()
+        assert group.seen is None, "what the log says stays meanwhile"
+        assert len(await group.heartbeat()) == 3
+
+    asyncio.run(scene())
+
+
 def test_members_of_a_group_ask_once_and_others_have_the_loop_meanwhile() -> None:
     async def scene() -> None:
         group = Group(10 * NAMES_PER_SLICE)

@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 from ottla.errors import Code, KafkaError
-from ottla.metadata.decisions.commands import AllocateProducerIds, CreateTopics, NewTopic, RegisterBroker, UnfenceBroker
+from ottla.metadata.decisions.commands import (
+    AllocateProducerIds,
+    CreateAcls,
+    CreateTopics,
+    NewTopic,
+    RegisterBroker,
+    UnfenceBroker,
+)
 from ottla.metadata.decisions.features import SUPPORTED_FEATURES
+from ottla.metadata.model.acls import AclBinding, PatternType, Permission
 from ottla.metadata.runtime.active import ActiveController
 from ottla.metadata.runtime.feed import MetadataMachine
 from ottla.raft.core.messages import Member, Voter
@@ -74,6 +82,21 @@ def test_a_thousand_batches_survive_a_restart(tmp_path: Path) -> None:
             assert (node.feed.image.brokers, node.feed.image.features) == (before.brokers, before.features)
             assert node.feed.image.features_epoch == before.features_epoch
             assert node.feed.image.version == before.version + 1  # the new term's first entry
+
+    asyncio.run(scenario())
+
+
+def test_what_is_there_already_is_told_when_it_is_committed(tmp_path: Path) -> None:
+    """Another leader may never hear of what this one has only proposed."""
+
+    async def scenario() -> None:
+        async with Node(tmp_path) as node:
+            await node.add_broker()
+            binding = AclBinding(2, PatternType.LITERAL, "orders", "User:ann", "*", 3, Permission.DENY)
+            first, second = (asyncio.ensure_future(node.controller.submit(CreateAcls([binding]))) for _ in range(2))
+            assert (await second)[0].ok
+            assert binding.id in node.feed.image.acls
+            await first
 
     asyncio.run(scenario())
 

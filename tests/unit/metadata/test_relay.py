@@ -1,7 +1,10 @@
 """Images on their way to the data loop, one lane after the other on a loop that the test turns."""
 
 import asyncio
+import contextlib
+import gc
 import uuid
+import weakref
 from collections import deque
 from collections.abc import Callable
 
@@ -120,3 +123,39 @@ def test_a_command_is_answered_when_the_data_loop_has_seen_what_follows(refused)
             assert await asked == "done"
 
     asyncio.run(scene())
+
+
+def test_a_command_that_is_refused_needs_no_collector():
+    """What decided it held the image of the fleet."""
+    relayed = Relayed()
+    errors: list[weakref.ref[KafkaError]] = []
+
+    class Far:
+        async def submit(self, command: object) -> str:
+            error = KafkaError(Code.invalid_request, "no")
+            errors.append(weakref.ref(error))
+            try:
+                raise error
+            finally:
+                del error
+
+    async def scene() -> None:
+        link = ControllerLink(relayed.handover, far=Far(), machine=relayed.machine, feed=relayed.feed)  # type: ignore[arg-type]
+
+        async def asked() -> None:
+            with contextlib.suppress(KafkaError):
+                await link.submit(FenceBroker(1, 1))
+
+        asking = asyncio.ensure_future(asked())
+        while not asking.done():
+            relayed.control.run()
+            relayed.data.run()
+            await asyncio.sleep(0)
+        assert errors[0]() is None
+
+    gc.collect()
+    gc.disable()
+    try:
+        asyncio.run(scene())
+    finally:
+        gc.enable()

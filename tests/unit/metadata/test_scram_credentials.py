@@ -1,5 +1,7 @@
 """SCRAM credentials: what the controller takes, with Kafka's codes and sentences, and what the log keeps of them."""
 
+import gc
+
 import pytest
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions import commands as ask
@@ -89,6 +91,19 @@ def test_a_user_changes_once_in_a_request() -> None:
     assert alter(fleet, upsertion("bob"), upsertion("bob", SCRAM_SHA_512), upsertion("bob")) == [Outcome("bob", *TWICE)]
     assert alter(fleet, upsertion("bob"), deletions=(BOB,)) == [Outcome("bob", *MISSING)]
     assert list(fleet.image.scram_credentials) == [ANN]
+
+
+def test_a_refusal_needs_no_collector() -> None:
+    """It would leave what was decided with it, and the image of the fleet."""
+    fleet = Fleet()
+    alter(fleet, upsertion(iterations=1))  # once, so that what is made at first use is there
+    gc.collect()
+    gc.disable()
+    try:
+        alter(fleet, upsertion(iterations=1))
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_descriptions() -> None:

@@ -3,11 +3,12 @@
 import pytest
 from ottla_operator.plans.layout import Layout, NodeSet, Record, plan_layout
 from ottla_operator.plans.obstacle import Obstacle
-from support.operator_samples import UID, ZONES, cluster
+from ottla_operator.plans.zones import NO_ZONE
+from support.operator_samples import UID, ZONES, cluster, zones_everywhere
 
 
-def _layout(*args) -> Layout:
-    layout = plan_layout(*args)
+def _layout(one, records, zones) -> Layout:
+    layout = plan_layout(one, records, zones_everywhere(*zones))
     assert isinstance(layout, Layout), layout
     return layout
 
@@ -33,7 +34,7 @@ def test_pools_fill_up_each_others_gaps():
 
 
 def test_without_racks_there_is_one_set():
-    assert _counts(_layout(cluster(racks=None), [], ZONES)) == {("main", ""): (0, 3)}
+    assert _counts(_layout(cluster(racks=None), [], [NO_ZONE])) == {("main", ""): (0, 3)}
 
 
 def _records(layout: Layout) -> list[Record]:
@@ -69,14 +70,14 @@ def test_blocks_of_forgotten_pools_stay_taken():
 @pytest.mark.parametrize(
     ("records", "zones", "reason"),
     [
-        ([], (), "NoZones"),
+        ([], (), "NoNodes"),
         ([("a", 0, 1), ("b", 0, 1)], ZONES, "ConflictingVolumes"),
         ([("a", 0, 4)], ZONES, "VolumesOfMoreNodes"),
     ],
 )
 def test_obstacles(records, zones, reason):
     made = [Record(cluster_id=c, pool="main", zone="zone-a", first_id=f, nodes=n) for c, f, n in records]
-    layout = plan_layout(cluster(), made, zones)
+    layout = plan_layout(cluster(), made, zones_everywhere(*zones))
     assert isinstance(layout, Obstacle) and layout.reason == reason
 
 

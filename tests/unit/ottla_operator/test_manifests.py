@@ -9,7 +9,7 @@ from ottla_operator.manifests.stateful_set import BrokerImage, stateful_set
 from ottla_operator.plans.comparison import covers, marked
 from ottla_operator.plans.layout import NodeSet, plan_layout
 from ottla_operator.plans.observed import record_of_claim, record_of_set
-from support.operator_samples import ZONES, cluster
+from support.operator_samples import ZONES, cluster, zones_everywhere
 
 IMAGE = BrokerImage("broker:1", "Never")
 EXTERNAL = [
@@ -46,7 +46,7 @@ transaction.state.log.replication.factor=3
 
 def _sample():
     one = cluster(listeners=EXTERNAL, config={"num.partitions": 4, "min.insync.replicas": 1})
-    return one, plan_layout(one, [], ZONES)
+    return one, plan_layout(one, [], zones_everywhere(*ZONES))
 
 
 def test_settings_of_a_node():
@@ -110,7 +110,7 @@ def test_a_controller_alone_has_no_listeners():
         {"name": "brokers", "replicas": 3, "roles": ["broker"]},
     ]
     one = cluster(pools=pools)
-    layout = plan_layout(one, [], ZONES)
+    layout = plan_layout(one, [], zones_everywhere(*ZONES))
     files = config_map(one, layout, node_ports={}, domain=DOMAIN)["data"]
     voter, broker = files["events-voters-zone-a-0.properties"], files["events-brokers-zone-a-300.properties"]
     assert "listeners=" not in voter and "process.roles=controller\n" in voter

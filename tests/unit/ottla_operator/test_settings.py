@@ -4,7 +4,7 @@ import pytest
 from ottla_operator.brokers.settings import refused_settings
 from ottla_operator.manifests.config_map import config_map
 from ottla_operator.plans.layout import plan_layout
-from support.operator_samples import ZONES, cluster
+from support.operator_samples import ZONES, cluster, zones_everywhere
 
 ANYWHERE = [{"name": "internal", "type": "internal"}, {"name": "external", "type": "nodeport"}]
 
@@ -12,7 +12,7 @@ ANYWHERE = [{"name": "internal", "type": "internal"}, {"name": "external", "type
 def _refusals(**spec) -> set[str | None]:
     one = cluster(**spec)
     ports = {("external", node_id): 30000 + node_id for node_id in (0, 100, 200)}
-    made = config_map(one, plan_layout(one, [], ZONES), node_ports=ports, domain="cluster.local")
+    made = config_map(one, plan_layout(one, [], zones_everywhere(*ZONES)), node_ports=ports, domain="cluster.local")
     return {refused_settings(text) for text in made["data"].values()}
 
 

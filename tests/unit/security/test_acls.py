@@ -129,6 +129,41 @@ def test_it_decides_as_kafka_does_while_acls_come_and_go(seed: int, if_no_acl: b
         bindings = bindings - removed | added
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_prefixes_within_prefixes_are_all_found(seed: int) -> None:
+    random = Random(seed)
+
+    def name() -> str:
+        return "".join(random.choice("ab") for _ in range(random.randrange(1, 8)))
+
+    bindings = {acl(name=name(), pattern=PREFIXED, permission=random.choice([ALLOW, DENY])) for _ in range(25)}
+    authorizer = AclAuthorizer(bindings)
+    gone = set(random.sample(sorted(bindings, key=repr), k=10))
+    authorizer.change(removed=gone, added=())
+    for one in {name() for _ in range(200)}:
+        expected = slow(bindings - gone, ANN, HERE, Operation.READ, one, if_no_acl=False)
+        assert may(authorizer, ANN, Operation.READ, one) == expected, one
+
+
+def test_a_new_name_costs_little_beside_many_prefixes() -> None:
+    """A client may name ten thousand. Work is counted, since time depends on the machine."""
+    random, looked_at = Random(1), []
+
+    class Watched(str):
+        def __getitem__(self, part: slice) -> str:  # type: ignore[override]
+            looked_at.append(part)
+            return str(self)[part]
+
+    def name() -> str:
+        return "".join(random.choice("abcdefgh") for _ in range(random.randrange(3, 60)))
+
+    authorizer = AclAuthorizer(acl(name=name(), pattern=PREFIXED) for _ in range(7_000))
+    access = authorizer.access_of(ANN, HERE)
+    for _ in range(100):
+        access.may(Operation.READ, Resource.TOPIC, Watched(name()))
+    assert len(looked_at) < 100 * 12
+
+
 def test_denial_comes_first_and_implies_nothing() -> None:
     authorizer = AclAuthorizer([acl(), acl(permission=DENY, who="User:*", host=THERE)])
     assert may(authorizer, ANN, Operation.READ, "orders")

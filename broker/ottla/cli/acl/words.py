@@ -77,12 +77,11 @@ def operations_of(text: str) -> Sequence[Operation]:
     return [known[word] for word in dict.fromkeys(words)]
 
 
-def check_possible(operations: Iterable[Operation], resource: Resource) -> None:
+def check_possible(operation: Operation, resource: Resource) -> None:
     """An ACL that nothing would ever ask for is a mistake."""
-    for each in operations:
-        if each is not Operation.ALL and each not in POSSIBLE[resource]:
-            word, possible = WORDS[resource], sorted(POSSIBLE[resource])
-            raise Refusal(f"{_word(each)}: not of a {word}; possible are all, {_listed(possible)}")
+    if operation is not Operation.ALL and operation not in POSSIBLE[resource]:
+        possible = _listed(sorted(POSSIBLE[resource]))
+        raise Refusal(f"{_word(operation)}: not of a {WORDS[resource]}; possible are all, {possible}")
 
 
 def check_host(text: str) -> None:

@@ -62,6 +62,9 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ottla.group.members.bytes.max", INT, 64 * MIB, MEDIUM, valid=at_least(MIB),
            doc="Memory for what members of groups keep at this broker: subscriptions, metadata of protocols and"
                " assignments. Beyond it they are answered with COORDINATOR_NOT_AVAILABLE."),
+    broker("ottla.groups.bytes.max", INT, 256 * MIB, MEDIUM, valid=at_least(MIB),
+           doc="Memory for the groups that this broker coordinates and their offsets (220 bytes each), until they"
+               " expire. Beyond it, what is new is answered with COORDINATOR_NOT_AVAILABLE."),
     broker("ottla.transactional.ids.bytes.max", INT, 64 * MIB, MEDIUM, valid=at_least(MIB),
            doc="Memory for the transactional ids that this broker coordinates, from their first use until they expire."
                " Beyond it, producers with a new one are answered with COORDINATOR_NOT_AVAILABLE."),

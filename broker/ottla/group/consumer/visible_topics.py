@@ -57,5 +57,9 @@ class VisibleTopics:
             del self._kept[next(iter(self._kept))]
         self._kept[group_id, text] = unseen, unseen.matched - hidden if hidden else unseen.matched
 
+    def forget(self) -> None:
+        """Groups come from another broker, where others may have been their members since they were here."""
+        self._kept.clear()
+
     def _holds(self, seen: Unseen, found: frozenset[str]) -> bool:
         return seen.acls is self._acls() and (seen.matched is found or seen.matched == found)

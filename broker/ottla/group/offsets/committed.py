@@ -13,13 +13,17 @@ Found: TypeAlias = tuple[str, str, int, CommittedOffset]
 """Group, topic, partition, and its committed offset."""
 
 
+TOPIC_BYTES = 300  # in memory, with its name
+
+
 class GroupOffsets:
     """`written` is the log offset of the last record that changed them: reads wait until it is committed."""
 
-    __slots__ = ("by_topic", "written")
+    __slots__ = ("by_topic", "kept_bytes", "written")
 
     def __init__(self) -> None:
         self.by_topic: dict[str, dict[int, CommittedOffset]] = {}
+        self.kept_bytes = 0
         self.written = -1
 
     def __bool__(self) -> bool:
@@ -40,14 +44,31 @@ class GroupOffsets:
     def record(self, topic: str, partition: int, committed: CommittedOffset) -> None:
         partitions = self.by_topic.get(topic)
         if partitions is None:
-            self.by_topic[topic] = {partition: committed}
-        else:
-            partitions[partition] = committed
+            partitions = self.by_topic[topic] = {}
+            self.kept_bytes += TOPIC_BYTES
+        if (before := partitions.get(partition)) is not None:
+            self.kept_bytes -= before.kept_bytes
+        partitions[partition] = committed
+        self.kept_bytes += committed.kept_bytes
 
     def remove(self, topic: str, partition: int) -> None:
         partitions = self.by_topic.get(topic)
-        if partitions is not None and partitions.pop(partition, None) is not None and not partitions:
+        if partitions is None or (before := partitions.pop(partition, None)) is None:
+            return
+        self.kept_bytes -= before.kept_bytes
+        if not partitions:
             del self.by_topic[topic]
+            self.kept_bytes -= TOPIC_BYTES
+
+    def added_bytes(self, entries: Sequence[Pending]) -> int:
+        """What they would take beside those that they replace."""
+        added = 0
+        for topic, partition, committed in entries:
+            partitions = self.by_topic.get(topic)
+            before = None if partitions is None else partitions.get(partition)
+            added += committed.kept_bytes - (0 if before is None else before.kept_bytes)
+            added += TOPIC_BYTES if partitions is None else 0
+        return added
 
     def expired(self, group: Group, *, now_ms: int, retention_ms: int) -> Iterator[tuple[str, int]]:
         """Offsets that no member consumes and whose retention has passed since the group became empty, or since their
@@ -62,12 +83,16 @@ class GroupOffsets:
                 yield topic, partition
 
 
+NOTHING = GroupOffsets()
+
+
 class ShardOffsets:
     """`position` is the log offset of the record that commits an offset, or of the marker that ends a transaction."""
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupOffsets] = {}
         self._pending = PendingOffsets()
+        self._kept_bytes = 0
 
     def get(self, group_id: str) -> GroupOffsets | None:
         return self._groups.get(group_id)
@@ -83,19 +108,34 @@ class ShardOffsets:
         """Also while their deletion is not committed yet, and if all of them are pending."""
         return group_id in self._groups or self._pending.has_pending_of_group(group_id)
 
+    @property
+    def kept_bytes(self) -> int:
+        return self._kept_bytes + self._pending.kept_bytes
+
+    def added_bytes(self, group_id: str, entries: Sequence[Pending]) -> int:
+        return self._groups.get(group_id, NOTHING).added_bytes(entries)
+
     def record(self, group_id: str, topic: str, partition: int, committed: CommittedOffset, *, position: int) -> None:
         self._pending.drop_older(group_id, topic, partition, before=position)
         offsets = self._groups.get(group_id)
         if offsets is None:
             offsets = self._groups[group_id] = GroupOffsets()
-        offsets.record(topic, partition, committed)
+        self._record(offsets, [(topic, partition, committed)], position)
+
+    def _record(self, offsets: GroupOffsets, entries: Sequence[Pending], position: int) -> None:
+        before_bytes = offsets.kept_bytes
+        for topic, partition, committed in entries:
+            offsets.record(topic, partition, committed)
         offsets.written = position
+        self._kept_bytes += offsets.kept_bytes - before_bytes
 
     def remove(self, group_id: str, topic: str, partition: int, *, position: int) -> None:
         offsets = self._groups.get(group_id)
         if offsets is not None:
+            before_bytes = offsets.kept_bytes
             offsets.remove(topic, partition)
             offsets.written = position
+            self._kept_bytes += offsets.kept_bytes - before_bytes
 
     def drop_if_empty(self, group_id: str) -> None:
         if not self._groups.get(group_id):
@@ -113,10 +153,7 @@ class ShardOffsets:
         """Apply the pending offsets of this producer. Returns the groups they belong to."""
         found = {group_id: entries for group_id, entries in self._pending.commit(producer_id).items() if entries}
         for group_id, entries in found.items():
-            offsets = self._groups.setdefault(group_id, GroupOffsets())
-            for topic, partition, committed in entries:
-                offsets.record(topic, partition, committed)
-            offsets.written = position
+            self._record(self._groups.setdefault(group_id, GroupOffsets()), entries, position)
         return list(found)
 
     # finding

@@ -17,18 +17,28 @@ class PendingOffsets:
     the one with the latest record wins, in whatever order the markers arrive.
     """
 
-    __slots__ = ("_by_producer",)
+    __slots__ = ("_by_producer", "kept_bytes")
 
     def __init__(self) -> None:
+        self.kept_bytes = 0
         self._by_producer: dict[int, dict[str, dict[tuple[str, int], tuple[CommittedOffset, int]]]] = {}
 
     def record(self, producer_id: int, group_id: str, entries: Sequence[Pending], *, position: int) -> None:
         found = self._by_producer.setdefault(producer_id, {}).setdefault(group_id, {})
         for topic, partition, committed in entries:
+            if (before := found.get((topic, partition))) is not None:
+                self.kept_bytes -= before[0].kept_bytes
             found[topic, partition] = committed, position
+            self.kept_bytes += committed.kept_bytes
 
     def abort(self, producer_id: int) -> None:
-        self._by_producer.pop(producer_id, None)
+        self._take(producer_id)
+
+    def _take(self, producer_id: int) -> dict[str, dict[tuple[str, int], tuple[CommittedOffset, int]]]:
+        found = self._by_producer.pop(producer_id, {})
+        for entries in found.values():
+            self.kept_bytes -= sum(one.kept_bytes for one, _ in entries.values())
+        return found
 
     def commit(self, producer_id: int) -> dict[str, list[Pending]]:
         """Remove this producer's pending offsets and return them by group.
@@ -36,7 +46,7 @@ class PendingOffsets:
         Earlier pending records of other producers for the same partitions are dropped: their markers must not apply
         them.
         """
-        found = self._by_producer.pop(producer_id, {})
+        found = self._take(producer_id)
         for group_id, entries in found.items():
             for (topic, partition), (_, position) in entries.items():
                 self.drop_older(group_id, topic, partition, before=position)
@@ -50,7 +60,7 @@ class PendingOffsets:
         for groups in self._by_producer.values():
             entries = groups.get(group_id)
             if entries is not None and (topic, partition) in entries and entries[topic, partition][1] < before:
-                del entries[topic, partition]
+                self.kept_bytes -= entries.pop((topic, partition))[0].kept_bytes
 
     def has_pending(self, group_id: str, topic: str, partition: int) -> bool:
         return any((topic, partition) in groups.get(group_id, ()) for groups in self._by_producer.values())

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from ottla.coordination.core.records import field, reading
 from ottla.group.contract.records import record_type
 from ottla.wire.schema import Struct
+from ottla.wire.text_limits import size_bytes
 from ottla.wire.writer import uvarint
 
 __all__ = ["CommittedOffset", "offset_key", "offset_value", "read_offset_key", "read_offset_value"]
 
 NO_EXPIRY = -1
+OFFSET_BYTES = 220
 
 
 class CommittedOffset(NamedTuple):
@@ -22,6 +24,11 @@ class CommittedOffset(NamedTuple):
     metadata: str
     committed_ms: int
     expires_ms: int = NO_EXPIRY
+
+    @property
+    def kept_bytes(self) -> int:
+        """In memory, with its place in the tables."""
+        return OFFSET_BYTES + size_bytes(self.metadata) if self.metadata else OFFSET_BYTES
 
 
 V4_HEAD = struct.Struct(">hqi")

@@ -58,7 +58,7 @@ def alter(image: Image, command: AlterScramCredentials, context: Context) -> Dec
             _check(image, change)
             accepted[user] = change
         except KafkaError as error:
-            refused[user] = error
+            refused[user] = error.with_traceback(None)  # it refers to this frame, and so to the error
     outcomes = [_outcome(user, refused.get(user)) for user in dict(_changes(command))]
     records = [_record(change) for change in accepted.values()]
     if len(image.scram_credentials) + len(records) > (most := context.limits.scram_credentials_in_fleet_max):

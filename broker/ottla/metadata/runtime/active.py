@@ -51,6 +51,7 @@ class ActiveController:
         self._make_context = context
         # The feed's image with all proposed records; None while another node leads.
         self._ahead: Image | None = None
+        self._proposed: Proposal | None = None  # the last one
         feed.on_leadership(self._leadership_changed)
 
     @property
@@ -62,6 +63,9 @@ class ActiveController:
         decision = decide(self.require_active(), command, self.context())
         if decision.records:
             await self._commit(self._propose(decision.records))
+        elif self._proposed is not None:
+            # What is there already may not be committed yet: another leader may never have heard of it.
+            await self._commit(self._proposed)
         return decision.reply
 
     def require_active(self) -> Image:
@@ -91,16 +95,18 @@ class ActiveController:
         except Overloaded as error:
             raise KafkaError(Code.request_timed_out, f"the controller is overloaded: {error}") from None
         self._ahead, _ = self._ahead.apply(records, version=proposal.index, epoch=proposal.term)
+        self._proposed = proposal
         return proposal
 
     async def _commit(self, proposal: Proposal) -> None:
         try:
-            await proposal.done
+            await asyncio.shield(proposal.done)
         except NotLeader:
             raise self._not_controller() from None
 
     def _leadership_changed(self, leads: bool) -> None:
         self._ahead = self._feed.image if leads else None
+        self._proposed = None
         if leads and (records := at_activation(self._feed.image, self.context())):
             # Nothing waits for this; later decisions build on it.
             self._propose(records).done.add_done_callback(asyncio.Future.exception)

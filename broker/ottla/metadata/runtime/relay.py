@@ -90,9 +90,12 @@ class ControllerLink:
 
         reply, error, version = await self._handover.on_control(submitted)
         await self._feed.reached(version)
-        if error is not None:
+        if error is None:
+            return reply  # type: ignore[return-value]
+        try:
             raise error
-        return reply  # type: ignore[return-value]
+        finally:
+            del error  # its traceback refers to this frame, and to the frames of the decision with their image
 
     async def describe_quorum(self) -> QuorumState:
         return await self._handover.on_control(self._far.describe_quorum)

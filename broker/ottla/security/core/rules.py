@@ -1,10 +1,11 @@
 """What ACLs say: who may do what to which resource, and by which of them. Pure.
 
-An ACL is found by three look-ups per principal: the resource's name, `*`, and each beginning of the name that is as
-long as some prefix. So the cost follows the number of different lengths of prefixes, not the number of ACLs.
+An ACL is found by three look-ups per principal: the resource's name, `*`, and those beginnings of the name that are as
+long as some prefix and that a prefix shares. So the cost hardly depends on the number of ACLs.
 """
 
 import ipaddress
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -109,33 +110,51 @@ def _allowed_bits(operation: int) -> int:
     return bits
 
 
-class _Lengths:
-    """How long prefixes are, the shortest first."""
+class _Prefixes:
+    """In order. A name's prefixes sort before it, and all that is between the two begins with them. So the name's
+    neighbour tells how far to look: no prefix here is longer than what the two have in common."""
 
-    __slots__ = ("_counts", "sorted")
+    __slots__ = ("_lengths", "_lengths_sorted", "_sorted")
 
     def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
-        self.sorted: tuple[int, ...] = ()
+        self._sorted: list[str] = []
+        self._lengths: Counter[int] = Counter()
+        self._lengths_sorted: tuple[int, ...] = ()
 
-    def change(self, length: int, by: int) -> None:
-        before = self._counts[length]
-        self._counts[length] += by
-        if not self._counts[length]:
-            del self._counts[length]
-        if before == 0 or length not in self._counts:
-            self.sorted = tuple(sorted(self._counts))
+    def add(self, prefix: str) -> None:
+        insort(self._sorted, prefix)
+        self._lengths[len(prefix)] += 1
+        if self._lengths[len(prefix)] == 1:
+            self._lengths_sorted = tuple(sorted(self._lengths))
+
+    def remove(self, prefix: str) -> None:
+        del self._sorted[bisect_left(self._sorted, prefix)]
+        self._lengths[len(prefix)] -= 1
+        if not self._lengths[len(prefix)]:
+            del self._lengths[len(prefix)]
+            self._lengths_sorted = tuple(sorted(self._lengths))
+
+    def beginnings(self, name: str) -> Iterator[str]:
+        """Of the name, the shortest first: those that may be here."""
+        place = bisect_right(self._sorted, name)
+        if not place:
+            return
+        neighbour, size = self._sorted[place - 1], len(name)
+        for length in self._lengths_sorted:
+            if length > size or not neighbour.startswith(beginning := name[:length]):
+                return
+            yield beginning
 
 
 class _Shelf:
     """The ACLs of one principal for resources of one type."""
 
-    __slots__ = ("lengths", "literal", "prefixed")
+    __slots__ = ("literal", "prefixed", "prefixes")
 
     def __init__(self) -> None:
         self.literal: dict[str, _Cell] = {}
         self.prefixed: dict[str, _Cell] = {}
-        self.lengths = _Lengths()
+        self.prefixes = _Prefixes()
 
     @property
     def is_empty(self) -> bool:
@@ -146,7 +165,7 @@ class _Shelf:
         if name not in cells:
             cells[name] = _Cell()
             if cells is self.prefixed:
-                self.lengths.change(len(name), 1)
+                self.prefixes.add(name)
         cells[name].add(binding)
 
     def remove(self, binding: AclBinding) -> None:
@@ -155,7 +174,7 @@ class _Shelf:
         if not cells[name].bindings:
             del cells[name]
             if cells is self.prefixed:
-                self.lengths.change(len(name), -1)
+                self.prefixes.remove(name)
 
     def _cells(self, binding: AclBinding) -> dict[str, _Cell]:
         return self.prefixed if binding.pattern_type == PatternType.PREFIXED else self.literal
@@ -166,23 +185,20 @@ class _Shelf:
             yield cell
         if name != ANY_NAME and (cell := literal.get(ANY_NAME)) is not None:
             yield cell
-        size = len(name)
-        for length in self.lengths.sorted:
-            if length > size:
-                break
-            if (cell := prefixed.get(name[:length])) is not None:
+        for beginning in self.prefixes.beginnings(name):
+            if (cell := prefixed.get(beginning)) is not None:
                 yield cell
 
 
 class _Names:
     """Names and prefixes of one resource type that have an ACL of anybody's."""
 
-    __slots__ = ("lengths", "literal", "prefixed")
+    __slots__ = ("literal", "prefixed", "prefixes")
 
     def __init__(self) -> None:
         self.literal: Counter[str] = Counter()
         self.prefixed: Counter[str] = Counter()
-        self.lengths = _Lengths()
+        self.prefixes = _Prefixes()
 
     def change(self, binding: AclBinding, by: int) -> None:
         name, is_prefix = binding.resource_name, binding.pattern_type == PatternType.PREFIXED
@@ -191,13 +207,15 @@ class _Names:
         counts[name] += by
         if not counts[name]:
             del counts[name]
-        if is_prefix and (before == 0 or name not in counts):
-            self.lengths.change(len(name), by)
+        if is_prefix and before == 0:
+            self.prefixes.add(name)
+        elif is_prefix and name not in counts:
+            self.prefixes.remove(name)
 
     def has(self, name: str) -> bool:
         if name in self.literal or ANY_NAME in self.literal:
             return True
-        return any(name[:length] in self.prefixed for length in self.lengths.sorted if length <= len(name))
+        return any(beginning in self.prefixed for beginning in self.prefixes.beginnings(name))
 
 
 class Rules:
