@@ -1,6 +1,7 @@
 """librdkafka under ACLs: what is allowed works, what is not ends in Kafka's code; a change counts at once."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -14,6 +15,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from ottla.cli.main import app
 from support.genuine import GenuineKafka
 from support.librdkafka import make_topic
 from support.ports import free_port
@@ -172,3 +174,30 @@ def test_an_expression_follows_the_rules(
     make_topic(guarded.broker.bootstrap, f"{name}-d")
     guarded.revoke("bob", f"{name}-b")
     eventually(by_expression, lambda seen: seen == {"-a"}, timeout_s=DEADLINE_S)
+
+
+@pytest.fixture
+def told(guarded: Guarded, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a command of `ottla` says to eve, who may do nothing, and with another password to anybody."""
+
+    def run(*words: str, password: str = "eve-password", to: str = guarded.address) -> str:
+        file = tmp_path / "librdkafka.conf"
+        settings = guarded.client("eve") | {"sasl.password": password, "bootstrap.servers": "127.0.0.1:1"}
+        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        assert app([*words, "--command-config", str(file), "--bootstrap", to]) == 1
+        return capsys.readouterr().err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "words", [("acls", "list"), ("acls", "test", "ann", "read", "topic:a"), ("users", "list"), ("users", "remove", "x")]
+)
+def test_a_command_says_what_is_not_allowed(told: Callable[..., str], words: tuple[str, ...]) -> None:
+    assert told(*words) == f"ottla {words[0]}: not authorized: this needs DESCRIBE on the cluster\n"
+
+
+def test_a_command_says_which_login_failed(guarded: Guarded, told: Callable[..., str]) -> None:
+    assert told("users", "list", password="wrong") == (
+        f"ottla users: {guarded.address} refused the login of eve: wrong password or unknown user\n"
+    )

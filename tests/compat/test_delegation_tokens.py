@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode as Code
-from ottla.cli.kafka_client import _request, _response
+from ottla.cli.kafka.connection import request_bytes, response
 from support.frames import Connection
 from support.java import java_tool
 from support.ports import free_port
@@ -84,8 +84,8 @@ def ann(secured: BrokerProcess) -> Iterator[ScramConnection]:
 
 def ask(connection: Connection, api: tuple[int, int], **fields: Any) -> Any:
     """In our own codec: kio reads no negative times."""
-    connection.send(_request(api, fields))
-    return _response(api, connection.read_frame())
+    connection.send(request_bytes(api, fields))
+    return response(api, connection.read_frame())
 
 
 def make(connection: Connection, *renewers: str, kind: str = "User") -> Any:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from ottla.cli.control import ControlClient
+from ottla.cli.main import app
 from support.ports import free_port
 from support.process import BrokerProcess
 from support.waiting import eventually
@@ -47,11 +48,15 @@ def test_what_is_refused_is_one_line(bootstrap: str, name: str, tmp_path: Path) 
     )
     assert users("remove", name, *there, code=1) == f"ottla users: there is no user {name}\n"
     gone = users("remove", name, "--mechanism", "scram-sha-256", *there, code=1)
-    assert gone.startswith(f"ottla users: {name}: Attempt to delete a user credential that does not exist")
+    assert gone.startswith(
+        f"ottla users: {name}: RESOURCE_NOT_FOUND: Attempt to delete a user credential that does not exist"
+    )
     assert "there are SCRAM-SHA-256 and SCRAM-SHA-512" in users("remove", name, "--mechanism", "PLAIN", *there, code=1)
     odd = tmp_path / "librdkafka.conf"
-    odd.write_text("no.such.setting=1\n")
-    assert users("list", *there, "--command-config", odd, code=1).startswith(f"ottla users: {odd}: No such conf")
+    odd.write_text("sasl.usrname=x\n")
+    assert users("list", *there, "--command-config", odd, code=1).startswith(
+        f"ottla users: {odd}: sasl.usrname is not known here"
+    )
 
 
 def test_rotate(name: str, tmp_path: Path, make_broker: pytest.FixtureRequest) -> None:
@@ -75,3 +80,11 @@ def test_rotate(name: str, tmp_path: Path, make_broker: pytest.FixtureRequest) -
         "INVALID_REQUEST"
         in users("rotate", name, "--keep-old-for", "8d", *nodes, "--password-file", new, code=1).upper()
     )
+
+
+def test_an_open_fleet_has_no_acls_to_list(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app(["acls", "list", "--bootstrap", bootstrap]) == 1
+    assert capsys.readouterr().err == "ottla acls: this fleet has no authorizer: everybody may do everything\n"
+    with pytest.raises(SystemExit, match="0"):
+        app(["acls", "test", "ann", "read", "topic:a", "--bootstrap", bootstrap])
+    assert capsys.readouterr().out.startswith("allowed: User:ann READ topic:a from 127.0.0.1: this fleet has no auth")

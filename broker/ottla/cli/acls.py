@@ -8,14 +8,25 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ottla.cli.acl.verdict import verdict
-from ottla.cli.acl.words import KINDS, operations_of, pattern_of, principal_of, sentence, shown_pattern
-from ottla.cli.admin_client import AdminClient
+from ottla.cli.acl.verdict import Verdict, asked_of, open_to_all, verdict
+from ottla.cli.acl.words import (
+    KINDS,
+    Pattern,
+    check_host,
+    check_possible,
+    operations_of,
+    pattern_of,
+    principal_of,
+    sentence,
+    shown_pattern,
+)
+from ottla.cli.kafka.admin import AdminClient, NoAuthorizer
+from ottla.cli.kafka.options import Bootstrap, Config
 from ottla.cli.terminal import make_console
 from ottla.errors import Refusal
 from ottla.metadata.decisions.commands import AclFilter
 from ottla.metadata.model.acls import AclBinding, PatternType, Permission
-from ottla.security.core.access import Operation
+from ottla.security.core.access import Operation, Resource
 
 __all__ = ["HELP", "commands"]
 
@@ -30,14 +41,13 @@ examples:
   ottla acls test alice read topic:orders-7 --host 10.0.0.7
   ottla acls remove alice read 'topic:orders*'
 """
-DENIED_STATUS = 3
+TEST = """\
+May somebody do something, and why? The exit status is 0 if so, 3 if not, 4 if the brokers do not tell you enough of
+their settings to decide it, and 1 if it cannot be asked.
+"""
+DENIED_STATUS, UNDECIDED_STATUS = 3, 4
 ANY = 1
-HERE = "127.0.0.1:9092"
 commands = typer.Typer(no_args_is_help=True)
-Bootstrap = Annotated[str, typer.Option(help="host:port of a broker's listener for clients; several with commas.")]
-Config = Annotated[
-    str | None, typer.Option("--command-config", metavar="FILE", help="How to log in there, in librdkafka's names.")
-]
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FORMAT", help="table or json.")]
 Who = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="User:alice, or alice; * for everybody.")]
 What = Annotated[str, typer.Argument(metavar="OPERATION,…", help="Such as read,describe, or all.")]
@@ -52,14 +62,13 @@ Host = Annotated[str, typer.Option(help="Only from this address.")]
 def list_acls(
     resource: Annotated[str | None, typer.Argument(metavar="RESOURCE", help="Such as topic:orders.")] = None,
     principal: Annotated[str | None, typer.Option(help="Of this one only.")] = None,
-    bootstrap: Bootstrap = HERE,
+    bootstrap: Bootstrap = None,
     config: Config = None,
     output: Output = "table",
 ) -> None:
     _check_output(output)
     who = None if principal is None else principal_of(principal)
     if resource is None:
-        # One by one: librdkafka cannot read answers about kinds that it does not know.
         filters = [AclFilter(kind, PatternType.ANY, None, who, None, ANY, ANY) for kind in KINDS.values()]
     else:
         asked = pattern_of(resource)
@@ -78,7 +87,7 @@ def _command(change: Callable[[AdminClient, list[AclBinding]], None]) -> Callabl
         resource: Which,
         deny: Deny = False,
         host: Host = "*",
-        bootstrap: Bootstrap = HERE,
+        bootstrap: Bootstrap = None,
         config: Config = None,
     ) -> None:
         bindings = _bindings(principal, operations, resource, deny=deny, host=host)
@@ -90,6 +99,9 @@ def _command(change: Callable[[AdminClient, list[AclBinding]], None]) -> Callabl
 @commands.command("add", help="Allow somebody to do something, or deny it, which comes before all that allows it.")
 @_command
 def add(client: AdminClient, bindings: list[AclBinding]) -> None:
+    for binding in bindings:
+        check_possible(Operation(binding.operation), Resource(binding.resource_type))
+        check_host(binding.host)
     client.create_acls(bindings)
     for binding in bindings:
         print(sentence(binding))
@@ -105,13 +117,13 @@ def remove(client: AdminClient, wanted: list[AclBinding]) -> None:
         raise Refusal(f"there is no ACL that says: {sentence(missing[0])}")
 
 
-@commands.command("test", help=f"May somebody do something, and why? Ends with status {DENIED_STATUS} if not.")
+@commands.command("test", help=TEST)
 def test(
     principal: Who,
     operation: Annotated[str, typer.Argument(metavar="OPERATION")],
     resource: Annotated[str, typer.Argument(metavar="RESOURCE", help="One of them: topic:orders-7, cluster.")],
     host: Annotated[str, typer.Option(help="Where the client is.")] = "127.0.0.1",
-    bootstrap: Bootstrap = HERE,
+    bootstrap: Bootstrap = None,
     config: Config = None,
     output: Output = "table",
 ) -> None:
@@ -122,22 +134,38 @@ def test(
     (what, *others) = operations_of(operation)
     if others or what is Operation.ALL:
         raise Refusal(f"{operation}: one operation is expected")
-    client = AdminClient(bootstrap, config)
-    about = client.acls(AclFilter(asked.resource, PatternType.MATCH, asked.name, None, None, ANY, ANY))
-    found = verdict(principal_of(principal), what, asked, host=host, bindings=about, rules=client.authorizer())
+    check_possible(what, asked.resource)
+    check_host(host)
+    found = _verdict(AdminClient(bootstrap, config), principal_of(principal), what, asked, host)
     if output == "json":
         print(json.dumps(found.fields()))
     else:
-        make_console().print(Text(found.sentence(), style="green" if found.allowed else "red"), soft_wrap=True)
+        _print_verdict(found)
     if not found.allowed:
-        raise typer.Exit(DENIED_STATUS)
+        raise typer.Exit(UNDECIDED_STATUS if found.allowed is None else DENIED_STATUS)
+
+
+def _verdict(client: AdminClient, principal: str, operation: Operation, pattern: Pattern, host: str) -> Verdict:
+    try:
+        about = client.acls(AclFilter(pattern.resource, PatternType.MATCH, pattern.name, None, None, ANY, ANY))
+    except NoAuthorizer:
+        return open_to_all(asked_of(principal, operation, pattern, host))
+    return verdict(principal, operation, pattern, host=host, bindings=about, rules=client.authorizer())
+
+
+def _print_verdict(found: Verdict) -> None:
+    style = {True: "green", False: "red", None: "yellow"}[found.allowed]
+    console = make_console()
+    console.print(Text(found.sentence(), style=style), soft_wrap=True)
+    if found.remedy:
+        console.print(Text(f"to allow it: {found.remedy}"), soft_wrap=True)
 
 
 def _bindings(principal: str, operations: str, resource: str, *, deny: bool, host: str) -> list[AclBinding]:
     kind, pattern, name = pattern_of(resource)
     permission = Permission.DENY if deny else Permission.ALLOW
-    who = principal_of(principal)
-    return [AclBinding(kind, pattern, name, who, host, each, permission) for each in operations_of(operations)]
+    who, what = principal_of(principal), operations_of(operations)
+    return [AclBinding(kind, pattern, name, who, host, each, permission) for each in what]
 
 
 def _exactly(binding: AclBinding) -> AclFilter:

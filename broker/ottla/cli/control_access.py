@@ -2,14 +2,12 @@
 
 import datetime
 import os
-import socket
-import ssl
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ottla.cli.port_probes import takes_http2, takes_tls
 from ottla.errors import Refusal
-from ottla.rpc.probing import split_address
 
 if TYPE_CHECKING:
     from ottla.rpc.credentials import Credentials
@@ -17,9 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["Ca", "Cert", "Key", "access", "credentials_in", "explain_access"]
 
 ENVIRONMENT = {"--cert": "OTTLA_CERT", "--key": "OTTLA_KEY", "--ca": "OTTLA_CA"}
-PROBE_S_MAX = 2.0
-HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
-HTTP2_HEADER_BYTES, HTTP2_SETTINGS = 9, 4
 
 Cert = Annotated[
     str | None,
@@ -60,40 +55,15 @@ def credentials_in(keystore: str, ca: str, key: str | None = None) -> "Credentia
 
 def explain_access(address: str, *, by_tls: bool) -> None:
     """Refusal when the port wants TLS and was called without, or the other way round, or not with this certificate."""
-    if not by_tls and _takes_tls(address):
+    if not by_tls and takes_tls(address):
         options = ", ".join(f"{option} (or {variable})" for option, variable in ENVIRONMENT.items())
         raise Refusal(f"{address} takes TLS only; give {options}")
-    if by_tls and _takes_plaintext(address):
+    if by_tls and takes_http2(address):
         given = [variable for variable in ENVIRONMENT.values() if variable in os.environ]
         hint = f" and unset {', '.join(given)}" if given else ""
         raise Refusal(f"{address} takes plaintext only; leave --cert, --key and --ca out{hint}")
-    if by_tls and _takes_tls(address):
+    if by_tls and takes_tls(address):
         raise Refusal(
             f"{address} and this certificate do not trust each other: is --ca the CA of its nodes, and has a CA that "
             "they trust issued --cert?"
         )
-
-
-def _takes_tls(address: str) -> bool:
-    """Whether it begins a handshake; that it would end it without a certificate of ours does not matter."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_alpn_protocols(["h2"])
-    try:
-        with socket.create_connection(split_address(address), PROBE_S_MAX) as plain, context.wrap_socket(plain):
-            return True
-    except ssl.SSLError as error:
-        return error.reason is not None and "ALERT" in error.reason
-    except OSError:
-        return False
-
-
-def _takes_plaintext(address: str) -> bool:
-    """Whether it answers HTTP/2's first words with its own."""
-    try:
-        with socket.create_connection(split_address(address), PROBE_S_MAX) as plain:
-            plain.sendall(HTTP2_PREFACE)
-            header = plain.recv(HTTP2_HEADER_BYTES)
-    except OSError:
-        return False
-    return len(header) == HTTP2_HEADER_BYTES and header[3] == HTTP2_SETTINGS

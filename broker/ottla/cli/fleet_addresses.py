@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from ottla.cli.control import ControlClient, NobodyAnswers
 from ottla.cli.control_access import access, explain_access
 from ottla.cli.fleet_plan import GRPC_PORTS_ABOVE, how_to_start, kept_control_addresses, kept_security
-from ottla.cli.kafka_client import KafkaClient
+from ottla.cli.kafka.client import KafkaClient
 from ottla.config.endpoints import PORT_MAX
 from ottla.errors import Refusal
 

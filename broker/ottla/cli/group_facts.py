@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any
 
-from ottla.cli.kafka_client import KafkaClient, check
+from ottla.cli.kafka.client import KafkaClient, check
 from ottla.errors import Code, Refusal
 
 __all__ = ["GroupFacts", "Listed", "PartitionFacts", "described", "listed"]

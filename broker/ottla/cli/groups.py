@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ottla.cli.group_facts import GroupFacts, PartitionFacts, described, listed
-from ottla.cli.kafka_client import KafkaClient
+from ottla.cli.kafka.options import Bootstrap, Config, connect
 from ottla.cli.terminal import make_console
 
 __all__ = ["HELP", "commands"]
@@ -19,17 +19,16 @@ Consumer groups: list them, and see how far behind they are.
 examples:
   ottla groups list
   ottla groups describe my-group --bootstrap 127.0.0.1:9092
+  ottla groups list --command-config data/librdkafka.conf
 """
 
 commands = typer.Typer(no_args_is_help=True)
-Bootstrap = Annotated[str, typer.Option(help="host:port of a broker's listener for clients; several with commas.")]
-HERE = "127.0.0.1:9092"
 STYLES = {"Stable": "green", "Empty": "", "Dead": "red"}
 
 
 @commands.command("list", help="All groups, with their state and coordinator.")
-def list_groups(bootstrap: Bootstrap = HERE) -> None:
-    client = KafkaClient(bootstrap)
+def list_groups(bootstrap: Bootstrap = None, config: Config = None) -> None:
+    client = connect(bootstrap, config)
     table = _table("group", "type", "state", "protocol", "coordinator")
     for group in listed(client):
         state = Text(group.state, style=STYLES.get(group.state, "yellow"))
@@ -41,9 +40,10 @@ def list_groups(bootstrap: Bootstrap = HERE) -> None:
 @commands.command("describe", help="Members, offsets and lag of groups.")
 def describe(
     groups: Annotated[list[str], typer.Argument(metavar="GROUP…")],
-    bootstrap: Bootstrap = HERE,
+    bootstrap: Bootstrap = None,
+    config: Config = None,
 ) -> None:
-    client = KafkaClient(bootstrap)
+    client = connect(bootstrap, config)
     console = make_console()
     for group_id in groups:
         facts = described(client, group_id)

@@ -9,9 +9,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ottla.cli.admin_client import AdminClient
 from ottla.cli.control_access import Ca, Cert, Key
 from ottla.cli.fleet_addresses import control_client, explained
+from ottla.cli.kafka.admin import AdminClient
+from ottla.cli.kafka.options import Bootstrap, Config
 from ottla.cli.passwords import password
 from ottla.cli.terminal import make_console
 from ottla.errors import Code, Refusal
@@ -48,12 +49,8 @@ replace a password at once.
 """
 
 UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-HERE, STRONGEST = "127.0.0.1:9092", "SCRAM-SHA-512"
+STRONGEST = "SCRAM-SHA-512"
 commands = typer.Typer(no_args_is_help=True)
-Bootstrap = Annotated[str, typer.Option(help="host:port of a broker's listener for clients; several with commas.")]
-Config = Annotated[
-    str | None, typer.Option("--command-config", metavar="FILE", help="How to log in there, in librdkafka's names.")
-]
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 PasswordFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="Its first line is the password; else the terminal is asked.")
@@ -61,7 +58,7 @@ PasswordFile = Annotated[
 
 
 @commands.command("list", help="All users, with their mechanisms and iterations.")
-def list_users(bootstrap: Bootstrap = HERE, config: Config = None) -> None:
+def list_users(bootstrap: Bootstrap = None, config: Config = None) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("user", "mechanism", "iterations"):
         table.add_column(heading, justify="right" if heading == "iterations" else "left", no_wrap=True)
@@ -78,9 +75,11 @@ def add(
     ] = None,
     iterations: Annotated[int, typer.Option(min=ITERATIONS_MIN, max=ITERATIONS_MAX)] = 8192,
     password_file: PasswordFile = None,
-    bootstrap: Bootstrap = HERE,
+    bootstrap: Bootstrap = None,
     config: Config = None,
 ) -> None:
+    if not name:
+        raise Refusal("a user's name is not empty")
     numbers = [_number(each) for each in mechanisms or [STRONGEST]]
     client, secret = AdminClient(bootstrap, config), password(password_file, f"password for {name}: ")
     for number in numbers:  # one by one: Kafka changes a user once in a request
@@ -93,7 +92,7 @@ def add(
 def remove(
     name: Name,
     mechanisms: Annotated[list[str] | None, typer.Option("--mechanism", help="All of theirs if left out.")] = None,
-    bootstrap: Bootstrap = HERE,
+    bootstrap: Bootstrap = None,
     config: Config = None,
 ) -> None:
     client = AdminClient(bootstrap, config)

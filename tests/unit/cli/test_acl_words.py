@@ -2,7 +2,15 @@
 
 import pytest
 from ottla.cli.acl.verdict import AuthorizerFacts, verdict
-from ottla.cli.acl.words import operations_of, pattern_of, principal_of, sentence, shown_pattern
+from ottla.cli.acl.words import (
+    check_host,
+    check_possible,
+    operations_of,
+    pattern_of,
+    principal_of,
+    sentence,
+    shown_pattern,
+)
 from ottla.errors import Refusal
 from ottla.metadata.model.acls import AclBinding, PatternType, Permission
 from ottla.security.core.access import Operation, Resource
@@ -59,3 +67,37 @@ def test_reasons() -> None:
     assert ask("User:x", "10.0.0.1", allow_if_no_acl=True) == (True, "allow.everyone.if.no.acl.found")
     assert ask("User:x", "10.0.0.1", deny, super_users=frozenset({"User:x"})) == (True, "super.users")
     assert ask("User:x", "10.0.0.1") == (False, "default")
+    denied = verdict(
+        "User:x",
+        Operation.READ,
+        pattern_of("topic:ab"),
+        host="10.0.0.2",
+        bindings=[deny],
+        rules=AuthorizerFacts(),
+    )
+    assert denied.sentence().endswith("no ACL allows READ to User:x; 1 ACL is about topic:ab")
+    assert denied.remedy == "ottla acls add x read topic:ab"
+
+
+def test_what_the_brokers_do_not_tell_leaves_it_undecided() -> None:
+    def ask(*bindings: AclBinding, **facts: object) -> bool | None:
+        what, rules = pattern_of("topic:ab"), AuthorizerFacts(**facts)  # type: ignore[arg-type]
+        return verdict("User:x", Operation.READ, what, host="::1", bindings=bindings, rules=rules).allowed
+
+    allow = AclBinding(Resource.TOPIC, LITERAL, "ab", "User:x", "*", Operation.READ, Permission.ALLOW)
+    other = AclBinding(Resource.TOPIC, LITERAL, "ab", "User:y", "*", Operation.READ, Permission.ALLOW)
+    assert ask(super_users=None) is None
+    assert ask(allow, super_users=None) is True
+    assert ask(allow_if_no_acl=None) is None
+    assert ask(other, allow_if_no_acl=None) is False
+
+
+def test_what_no_request_would_ask_for_is_refused() -> None:
+    check_possible(Operation.ALL, Resource.CLUSTER)
+    check_possible(Operation.ALTER, Resource.CLUSTER)
+    with pytest.raises(Refusal, match="read: not of a cluster; possible are all, create, alter"):
+        check_possible(Operation.READ, Resource.CLUSTER)
+    for host in ("*", "10.0.0.1", "::1"):
+        check_host(host)
+    with pytest.raises(Refusal, match="--host nothost: an address is expected"):
+        check_host("nothost")

@@ -7,11 +7,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from ottla.cli import kafka_client
 from ottla.cli.control import NobodyAnswers
 from ottla.cli.fleet_addresses import control_addresses, explained
 from ottla.cli.fleet_plan import keep, make_plan
-from ottla.cli.kafka_client import KafkaClient
+from ottla.cli.kafka.client import ANSWER_S_MAX, KafkaClient
 from ottla.errors import Refusal
 
 
@@ -54,7 +53,7 @@ def test_a_port_for_kafka_clients_is_named() -> None:
                 raise NobodyAnswers("UNAVAILABLE", [f"127.0.0.1:{port}"])
         finally:
             thread.join()
-    assert kafka_client.ANSWER_S_MAX > 1
+    assert ANSWER_S_MAX > 1
 
 
 def test_other_silence_is_told_as_it_is() -> None:

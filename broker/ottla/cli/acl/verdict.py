@@ -1,6 +1,7 @@
 """Why somebody may or may not do something: the rule that decides, by the same code as the authorizer's. Pure."""
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from ottla.cli.acl.words import WORDS, Pattern, sentence
@@ -9,7 +10,7 @@ from ottla.security.core.access import Operation
 from ottla.security.core.principals import Principal
 from ottla.security.core.rules import Rules, same_host
 
-__all__ = ["AuthorizerFacts", "Verdict", "verdict"]
+__all__ = ["AuthorizerFacts", "Verdict", "asked_of", "open_to_all", "verdict"]
 
 
 class AuthorizerFacts(NamedTuple):
@@ -21,15 +22,27 @@ class AuthorizerFacts(NamedTuple):
 
 class Verdict(NamedTuple):
     asked: str
-    allowed: bool
+    allowed: bool | None
+    """None when the brokers do not tell enough to decide it."""
     by: str
     why: str
+    remedy: str = ""
+    """The command that would allow it."""
 
     def sentence(self) -> str:
-        return f"{'allowed' if self.allowed else 'denied'}: {self.asked}: {self.why}"
+        word = {True: "allowed", False: "denied", None: "undecided"}[self.allowed]
+        return f"{word}: {self.asked}: {self.why}"
 
     def fields(self) -> dict[str, Any]:
-        return {"allowed": self.allowed, "asked": self.asked, "by": self.by, "why": self.why}
+        return {"allowed": self.allowed, "asked": self.asked, "by": self.by, "why": self.why, "remedy": self.remedy}
+
+
+def asked_of(principal: str, operation: Operation, pattern: Pattern, host: str) -> str:
+    return f"{principal} {operation.name} {_shown(pattern)} from {host}"
+
+
+def open_to_all(asked: str) -> Verdict:
+    return Verdict(asked, True, "no authorizer", "this fleet has no authorizer: everybody may do everything")
 
 
 def verdict(
@@ -38,23 +51,41 @@ def verdict(
     pattern: Pattern,
     *,
     host: str,
-    bindings: Iterable[AclBinding],
+    bindings: Collection[AclBinding],
     rules: AuthorizerFacts,
 ) -> Verdict:
-    word = WORDS[pattern.resource]
-    shown = word if word == "cluster" else f"{word}:{pattern.name}"
-    asked = f"{principal} {operation.name} {shown} from {host}"
+    """`bindings` are those about the resource."""
+    asked = asked_of(principal, operation, pattern, host)
     if rules.super_users is not None and principal in rules.super_users:
         return Verdict(asked, True, "super.users", "super.users names it")
     kind, _, name = principal.partition(":")
     found = Rules(bindings).find(Principal(kind, name), same_host(host), operation, pattern.resource, pattern.name)
-    unless = "" if rules.super_users is not None else ", unless super.users names it (the brokers do not tell)"
+    if found.binding is not None and found.allows:
+        return Verdict(asked, True, "acl", f"an ACL says: {sentence(found.binding)}")
     if found.binding is not None:
-        return Verdict(asked, found.allows, "acl", f"an ACL says: {sentence(found.binding)}{unless}")
+        return _unless_told(Verdict(asked, False, "acl", f"an ACL says: {sentence(found.binding)}"), rules)
     if not found.has_acls and rules.allow_if_no_acl:
         why = "no ACL is about it, and allow.everyone.if.no.acl.found=true"
         return Verdict(asked, True, "allow.everyone.if.no.acl.found", why)
-    why = "ACLs are about it, but none of them is for this" if found.has_acls else "no ACL is about it"
-    if not found.has_acls and rules.allow_if_no_acl is None:
-        why += ", unless allow.everyone.if.no.acl.found=true (the brokers do not tell)"
-    return Verdict(asked, False, "default", why + unless)
+    about = f"{len(bindings)} ACL{' is' if len(bindings) == 1 else 's are'} about {_shown(pattern)}"
+    why = f"no ACL allows {operation.name} to {principal}; {about}"
+    word = operation.name.lower().replace("_", "-")
+    remedy = shlex.join(["ottla", "acls", "add", principal.removeprefix("User:"), word, _shown(pattern)])
+    denied = Verdict(asked, False, "default", why, remedy)
+    return _unless_told(denied, rules, by_default=not found.has_acls)
+
+
+def _unless_told(denied: Verdict, rules: AuthorizerFacts, *, by_default: bool = False) -> Verdict:
+    """Undecided where a setting would allow it that the brokers do not tell."""
+    unless = ["super.users names it"] if rules.super_users is None else []
+    if by_default and rules.allow_if_no_acl is None:
+        unless.append("allow.everyone.if.no.acl.found=true")
+    if not unless:
+        return denied
+    why = f"{denied.why}; allowed only if {' or '.join(unless)}, which the brokers do not tell"
+    return denied._replace(allowed=None, why=why)
+
+
+def _shown(pattern: Pattern) -> str:
+    word = WORDS[pattern.resource]
+    return word if word == "cluster" else f"{word}:{pattern.name}"

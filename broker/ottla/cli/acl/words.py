@@ -1,14 +1,26 @@
 """ACLs in words for people at a terminal: `topic:orders`, `topic:ord*`, `READ`, and whole sentences. Pure."""
 
-from collections.abc import Sequence
+import ipaddress
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ottla.api.authorizing import SUPPORTED
 from ottla.errors import Refusal
 from ottla.metadata.model.acls import AclBinding, PatternType, Permission
 from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
 from ottla.security.core.principals import USER
 
-__all__ = ["KINDS", "Pattern", "operations_of", "pattern_of", "principal_of", "sentence", "shown_pattern"]
+__all__ = [
+    "KINDS",
+    "Pattern",
+    "check_host",
+    "check_possible",
+    "operations_of",
+    "pattern_of",
+    "principal_of",
+    "sentence",
+    "shown_pattern",
+]
 
 KINDS = {
     "topic": Resource.TOPIC,
@@ -19,6 +31,7 @@ KINDS = {
 WORDS = {resource: word for word, resource in KINDS.items()}
 # What an ACL of each kind can be about; others would mean nothing.
 OPERATIONS = [each for each in Operation if Operation.ALL <= each <= Operation.IDEMPOTENT_WRITE]
+POSSIBLE = {**SUPPORTED, Resource.TRANSACTIONAL_ID: (Operation.DESCRIBE, Operation.WRITE)}
 EXPECTED = "topic:NAME, group:NAME, transactional-id:NAME or cluster; NAME* for all that begin with it, * for all"
 
 
@@ -60,9 +73,33 @@ def operations_of(text: str) -> Sequence[Operation]:
     words = [part.strip().upper().replace("-", "_") for part in text.split(",")]
     for word in words:
         if word not in known:
-            names = ", ".join(name.lower().replace("_", "-") for name in known)
-            raise Refusal(f"{word.lower() or text}: no such operation; there are {names}")
+            raise Refusal(f"{word.lower() or text}: no such operation; there are {_listed(known.values())}")
     return [known[word] for word in dict.fromkeys(words)]
+
+
+def check_possible(operation: Operation, resource: Resource) -> None:
+    """An ACL that nothing would ever ask for is a mistake."""
+    if operation is not Operation.ALL and operation not in POSSIBLE[resource]:
+        possible = _listed(sorted(POSSIBLE[resource]))
+        raise Refusal(f"{_word(operation)}: not of a {WORDS[resource]}; possible are all, {possible}")
+
+
+def check_host(text: str) -> None:
+    """Hosts are compared as addresses: a name would never fit."""
+    if text == "*":
+        return
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise Refusal(f"--host {text}: an address is expected, such as 10.0.0.7, or * for everywhere") from None
+
+
+def _listed(operations: Iterable[Operation]) -> str:
+    return ", ".join(map(_word, operations))
+
+
+def _word(operation: Operation) -> str:
+    return operation.name.lower().replace("_", "-")
 
 
 def sentence(binding: AclBinding) -> str:
