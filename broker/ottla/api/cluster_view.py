@@ -9,6 +9,8 @@ from ottla.wire.metadata_response import BrokerEndpoint, PartitionLine, encode_p
 
 __all__ = ["ClusterView", "PartitionCache", "brokers_on", "partition_line"]
 
+SIZE_MIN = 64  # entries: below that nobody looks for those of deleted topics
+
 
 def brokers_on(image: Image, listener: str, *, fenced: bool = False) -> list[BrokerEndpoint]:
     """The endpoints of live brokers (with `fenced`: of all) on the listener that the client is connected to."""
@@ -35,10 +37,14 @@ def partition_line(image: Image, state: PartitionState, *, leader_must_listen: f
 
 
 class PartitionCache:
-    """Encoded partition arrays per topic and layout, good for as long as topic and brokers are the same objects."""
+    """Encoded partition arrays per topic and layout, good for as long as topic and brokers are the same objects.
+
+    Those of deleted topics go when there are twice as many as were left the last time.
+    """
 
     def __init__(self) -> None:
         self._brokers: object = None
+        self._next_size = SIZE_MIN
         self._encoded: dict[tuple[str, int, str], tuple[Topic, bytes]] = {}
 
     def encoded(self, image: Image, topic: Topic, version: int, listener: str) -> bytes:
@@ -52,11 +58,17 @@ class PartitionCache:
         live = frozenset(broker.id for broker in brokers_on(image, listener))
         lines = [partition_line(image, state, leader_must_listen=live) for state in topic.partitions]
         data = encode_partitions(version, lines)
+        if len(self._encoded) >= self._next_size:
+            self._forget_deleted(image)
         self._encoded[key] = (topic, data)
         return data
 
-    def forget_deleted(self, image: Image) -> None:
+    def __len__(self) -> int:
+        return len(self._encoded)
+
+    def _forget_deleted(self, image: Image) -> None:
         self._encoded = {key: value for key, value in self._encoded.items() if key[0] in image.topics}
+        self._next_size = max(SIZE_MIN, 2 * len(self._encoded))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ __all__ = [
 ]  # fmt: skip
 
 FINALIZER = "ottla.dev/topic"
-INTERNAL_PREFIX = "__"
+# The brokers' own. Others whose names begin with __ are somebody's, such as heartbeats of Debezium.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 # Set by whoever moves partitions, for as long as that takes.
 TEMPORARY = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
 
@@ -109,9 +110,9 @@ def without(plan: TopicPlan, topics: Iterable[KafkaTopic], refusals: Mapping[str
 
 
 def _internal(topic: KafkaTopic) -> Finding | None:
-    if not topic.topic_name.startswith(INTERNAL_PREFIX):
+    if topic.topic_name not in INTERNAL_TOPICS:
         return None
-    text = f"topic {topic.topic_name} is the brokers' own: names that begin with __ are; delete this object"
+    text = f"topic {topic.topic_name} is the brokers' own, which nobody else may change; delete this object"
     return Finding("Ready", False, "InternalTopic", text)
 
 

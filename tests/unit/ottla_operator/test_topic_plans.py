@@ -129,7 +129,7 @@ def test_a_topic_that_cannot_be_deleted_says_how_to_let_go():
     assert found.reason == "Deleting" and "disabled" in found.message and "Retain" in found.message
 
 
-@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state", "__mine"])
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
 @pytest.mark.parametrize("more", [{}, {"adopt": True}, {"reclaimPolicy": "Delete", "metadata": DELETED}])
 def test_topics_of_the_brokers_are_refused(name, more):
     one = topic("offsets", topicName=name, **more)
