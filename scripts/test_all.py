@@ -25,16 +25,16 @@ FAULTS = ("tests/fleet/test_faults.py", "tests/fleet/test_stuck_loop.py", "tests
 ATTACKS_ON_FLEETS = tuple(f"tests/hostile/test_{what}.py" for what in ("regex", "memory", "large_requests"))
 QUICK = ("memory", "regex", "mutated_requests", "files", "coordinators", "lookups")
 QUICK_ATTACKS = tuple(f"tests/hostile/test_{what}.py" for what in QUICK)
-SIMULATED_COORDINATORS = tuple(
-    f"tests/sim/test_{what}_sim.py" for what in ("group", "txn", "share", "share_state", "security")
-)
+SIMULATED_COORDINATORS = tuple(f"tests/sim/test_{what}_sim.py" for what in ("group", "txn", "share", "share_state"))
+SIMULATED_SECURITY = "tests/sim/test_security_sim.py"
 # What clients need to come in is in `make test`; what changes while they are there, and the tools, are here.
-LOGINS = ("tls_renewal", "reauthentication", "oauth_login", "delegation_tokens", "rotation_under_load")
+LOGINS = ("tls_renewal", "reauthentication", "oauth_login", "go_login", "delegation_tokens", "rotation_under_load")
 USERS = ("scram_users", "scram_format", "scram_cli")
 RIGHTS = ("acls_cli", "acls_clients", "acls_enforced")
 SECURITY = (
     *(f"tests/compat/test_{what}.py" for what in (*LOGINS, *USERS, *RIGHTS)),
     "tests/fleet/test_secure_fleet.py",
+    SIMULATED_SECURITY,
 )
 COORDINATED = ("*fire*", "*quota*", "*group*", "*transaction*")
 # As they are named, not by how many tests a file has: the one long test would begin last, and one of two would idle.
@@ -83,7 +83,11 @@ def without(*paths: str) -> tuple[str, ...]:
 
 ON_ONE_MACHINE = (
     Chapter("check and unit", 2.5, (("scripts/check.py",), (*PYTEST, "tests/unit", "-n", "2"))),
-    Chapter("simulation", 2, ((*PYTEST, "tests/sim", "tests/golden", "-n", "2", *without(*SIMULATED_COORDINATORS)),)),
+    Chapter(
+        "simulation",
+        2,
+        ((*PYTEST, "tests/sim", "tests/golden", "-n", "2", *without(*SIMULATED_COORDINATORS, SIMULATED_SECURITY)),),
+    ),
     Chapter("one-broker clients", 3, ((*PYTEST, "tests/compat", *SHARED, *without(*coordinated(), *SECURITY)),)),
     Chapter("hostile clients", 2.5, ((*PYTEST, *QUICK_ATTACKS),)),
     Chapter(

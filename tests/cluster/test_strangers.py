@@ -1,6 +1,8 @@
 """The operator among other people's things: names that are taken, quotas, topics that were there before."""
 
+import asyncio
 import json
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +10,9 @@ import pytest
 from cluster.fleet_access import GROUP, Applied, ready_now
 from cluster.visited import VisitedCluster
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from ottla_operator.kube.client import CONFIG_MAPS, Conflict, Kube, kind_of
+from ottla_operator.resources.kafka_topic import KafkaTopic
+from ottla_operator.resources.model import Metadata
 from support.waiting import eventually
 
 SEEN_S_MAX = 60.0
@@ -136,3 +141,38 @@ def test_topics_of_others_are_adopted_only_when_asked_and_those_of_the_brokers_n
     kept = {name: body["metadata"][name] for name in ("name", "namespace", "annotations")}
     access.create({**body, "metadata": kept})
     await_reason(access, "kafkatopic", found_topic, "UpToDate")
+
+
+def test_the_api_server_holds_to_uids_and_versions(installed: VisitedCluster) -> None:
+    """What was decided about one object is not done to another of its name, nor to one that has changed since."""
+    name, namespace = "of-an-application", installed.namespace
+    installed.create(theirs(namespace, "ConfigMap", name, data={"a": "theirs"}))
+    place, topic = {"name": name, "namespace": namespace}, {"clusterRef": {"name": "nowhere"}}
+    installed.create({"apiVersion": GROUP, "kind": "KafkaTopic", "metadata": place, "spec": topic})
+    asyncio.run(act_on_former_objects(installed.kubeconfig, namespace, name))
+    assert installed.get("configmap", name, "-n", namespace)["data"] == {"a": "theirs"}
+    seen = installed.get("kafkatopic", name, "-n", namespace)["metadata"]
+    assert "finalizers" not in seen and "annotations" not in seen
+    for kind in ("configmap", "kafkatopic"):
+        installed.kubectl("delete", kind, name, "-n", namespace)
+
+
+async def act_on_former_objects(kubeconfig: str, namespace: str, name: str) -> None:
+    kube, former = await Kube.connect(kubeconfig), str(uuid.uuid4())
+    try:
+        ours = theirs(namespace, "ConfigMap", name, data={"a": "ours"})
+        live = await kube.get(CONFIG_MAPS, namespace, name)
+        assert live is not None
+        uid, version = live["metadata"]["uid"], live["metadata"]["resourceVersion"]
+        for refused in (
+            kube.apply(ours, CONFIG_MAPS),
+            kube.apply(ours, CONFIG_MAPS, uid=former),
+            kube.delete(CONFIG_MAPS, namespace, name, uid=former),
+            kube.delete(CONFIG_MAPS, namespace, name, uid=uid, version=f"{int(version) - 1}"),
+        ):
+            with pytest.raises(Conflict):
+                await refused
+        about = Metadata(name=name, namespace=namespace, uid=former)
+        await kube.mark(kind_of(KafkaTopic), about, finalizers=["ottla.dev/topic"], annotations={"a": "b"})
+    finally:
+        await kube.close()

@@ -37,8 +37,8 @@ MUTATIONS = (
     Mutation(
         "acks=all before the in-sync set has it",
         "replica/core/isr.py",
-        "        lowest = min((each.end for each in self._others), default=self._end)\n",
-        "        lowest = self._end\n",
+        "            lowest = min(lowest, other.end)\n",
+        "            pass\n",
     ),
     Mutation(
         "metadata entries are not synced",

@@ -392,6 +392,7 @@ class Shard(CoordinatorShard):
         for producer_id, commit, offset in self._decided_meanwhile:
             self.replay_marker(producer_id, commit=commit, offset=offset)
         self._decided_meanwhile.clear()
+        self.offsets.drop_empty(besides=self.groups)
         now = self.clock.monotonic()
         for group in list(self.groups.values()):
             with self.isolating_errors(group.group_id):

@@ -7,7 +7,6 @@ plain dicts: manifests are built as dicts, and the server applies them (server-s
 import asyncio
 import contextlib
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -24,8 +23,6 @@ __all__ = [
     "SERVICE_ACCOUNTS", "STATEFUL_SETS", "VOLUME_CLAIMS", "Conflict", "Kind", "Kube", "KubeError", "KubeRefused",
     "Manifest", "kind_of",
 ]  # fmt: skip
-
-log = logging.getLogger("ottla.operator")
 
 FIELD_MANAGER = "ottla-operator"
 ANSWER_SECONDS_MAX = 15.0
@@ -90,13 +87,13 @@ class Kube:
         self._slots = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)  # waiting for a slot does not count towards the time-out
 
     @staticmethod
-    async def connect() -> "Kube":
-        """In a pod with its service account, elsewhere with KUBECONFIG."""
+    async def connect(kubeconfig: str | None = None) -> "Kube":
+        """In a pod with its service account, elsewhere with KUBECONFIG or the file that is given."""
         settings = client.Configuration()
         try:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
         except config.ConfigException:
-            await config.load_kube_config(client_configuration=settings)  # type: ignore[no-untyped-call]
+            await config.load_kube_config(kubeconfig, client_configuration=settings)  # type: ignore[no-untyped-call]
         settings.connection_pool_maxsize = REQUESTS_AT_ONCE_MAX
         return Kube(client.ApiClient(settings))
 
@@ -165,14 +162,11 @@ class Kube:
         return await self._apply(path, {**manifest, "metadata": {**metadata, "uid": uid}})
 
     async def apply_status(self, kind: Kind, about: Metadata, status: Manifest) -> None:
-        """Server-side apply to the status subresource. No error if the object does not exist any more, and nothing is
-        written to another one of its name."""
-        body = {"apiVersion": kind.api, "kind": kind.kind, "status": status}
-        body["metadata"] = {"name": about.name, "uid": about.uid}
+        """Server-side apply to the status subresource. No error if the object does not exist any more. It goes by the
+        name: the API server ignores a uid here."""
+        body = {"apiVersion": kind.api, "kind": kind.kind, "metadata": {"name": about.name}, "status": status}
         try:
             await self._apply(f"{_path(kind, about.namespace, about.name)}/status", body)
-        except Conflict as error:
-            log.debug("status of %s %s: %s", kind.kind, about.name, error)
         except KubeError as error:
             if error.status != 404:
                 raise
@@ -246,11 +240,13 @@ class Kube:
 
 def _refused(status: int, data: bytes) -> KubeError:
     try:
-        text = str(json.loads(data)["message"])
-    except (ValueError, KeyError, TypeError):
-        text = data[:500].decode("utf-8", "replace")
-    if status == 409:
-        return Conflict(status, text)
+        answer = json.loads(data)
+        text, causes = str(answer["message"]), (answer.get("details") or {}).get("causes") or ()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        text, causes = data[:500].decode("utf-8", "replace"), ()
+    # An apply with the uid of another object: "metadata.uid: field is immutable".
+    if status == 409 or any(cause.get("field") == "metadata.uid" for cause in causes):
+        return Conflict(409, text)
     return KubeRefused(status, text) if status in REFUSED else KubeError(status, text)
 
 

@@ -41,3 +41,15 @@ def test_a_transaction_that_ends_while_its_offsets_are_read(commit: bool) -> Non
         assert kept.offset == 5
         assert offsets.written == OFFSET
     assert not shard.offsets.has_pending("readers")
+
+
+def test_groups_whose_offsets_are_all_removed_in_the_log_leave_nothing() -> None:
+    """Compaction may not have passed yet over the offsets, their tombstones and the group's."""
+    shard = loading_shard()
+    for group_id in ("gone", "without-offsets"):
+        shard.record_offset(group_id, "t", 0, CommittedOffset(5, -1, "", 0))
+        shard.remove_offset(group_id, "t", 0)
+    shard.remove_group("gone", "classic")
+    shard.loaded()
+    assert shard.offsets.get("gone") is None
+    assert shard.offsets.get("without-offsets") is not None, "as long as there is the group"

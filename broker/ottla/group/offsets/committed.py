@@ -1,6 +1,6 @@
 """Committed offsets: those of one group, and those of all groups of a shard. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import TypeAlias
 
 from ottla.group.contract.group import Group
@@ -140,6 +140,11 @@ class ShardOffsets:
     def drop_if_empty(self, group_id: str) -> None:
         if not self._groups.get(group_id):
             self._groups.pop(group_id, None)
+
+    def drop_empty(self, *, besides: Container[str]) -> None:
+        """Of all groups but these."""
+        for group_id in [each for each, offsets in self._groups.items() if not offsets and each not in besides]:
+            del self._groups[group_id]
 
     # inside transactions
 
