@@ -56,8 +56,8 @@ class LoginRules:
 class Authentication:
     """`identify` is called with every login. `is_passed`: nothing has to be asked of this client any more."""
 
-    __slots__ = ("_claimed", "_clock", "_exchange", "_expires_at", "_host", "_identify", "_login", "_mechanism", "_phase",
-                 "_rules", "begun_at", "failure", "is_passed")  # fmt: skip
+    __slots__ = ("_claimed", "_clock", "_exchange", "_expires_at", "_host", "_identify", "_login", "_mechanism",
+                 "_phase", "_rules", "begun_at", "failure", "is_passed")  # fmt: skip
 
     def __init__(self, rules: LoginRules, *, host: str, clock: Clock, identify: Callable[[Login], None]) -> None:
         self._rules = rules
