@@ -128,7 +128,8 @@ def test_a_second_fleet_is_refused(local: LocalFleet, tmp_path: Path) -> None:
     assert here.stderr == (f"ottla fleet: a fleet runs in {local.folder} already; stop it or use another --data-dir\n")
     elsewhere = run("fleet", "up", "--data-dir", str(tmp_path / "other"), "--port", str(local.port))
     taken = (
-        f"ottla fleet: port {local.port} (broker 0, Kafka clients) is in use; choose others: `ottla fleet up --port "
+        f"ottla fleet: port {local.port} (broker 0, Kafka clients) is in use; choose others: `ottla fleet up "
+        f"--data-dir {tmp_path}/other --port "
     )
     assert elsewhere.stderr.startswith(taken)
 

@@ -35,7 +35,7 @@ from ottla.errors import Refusal
 if TYPE_CHECKING:
     from ottla.pb import control_pb2 as pb
 
-__all__ = ["HELP", "commands"]
+__all__ = ["HELP", "commands", "with_port"]
 
 HELP = """\
 Run a fleet of brokers on this machine; show and drain brokers of any fleet.
@@ -66,6 +66,10 @@ examples:
 DRAIN = """\
 Move leadership away from a broker, so that it can go without anybody noticing; with --all-replicas move its replicas
 to other brokers too. Waits until that is done; Ctrl-C stops waiting, not moving.
+
+Leadership comes back by itself while the broker runs: the controller looks for it every
+leader.imbalance.check.interval.seconds (300), unless auto.leader.rebalance.enable=false; at once by
+`kafka-leader-election.sh --election-type preferred`. Replicas do not: `kafka-reassign-partitions.sh` moves them back.
 """
 
 TEND_S, REFRESH_S = 0.2, 1.0
@@ -98,7 +102,7 @@ def up(
     for warning in check_settings(plan):
         print(f"ottla fleet: warning: {warning}", file=sys.stderr)
     with alone(plan):
-        refuse_taken_ports(plan, advice=f"`{_with_port(plan.other_port)}`")
+        refuse_taken_ports(plan, advice=f"`{with_port(plan.other_port)}`")
         if plan.security is not None:
             plan.security.prepare(brokers=len(plan.brokers), bootstrap=plan.bootstrap)
             _format(plan, plan.security)
@@ -151,7 +155,7 @@ def drain(
         time.sleep(REFRESH_S)
 
 
-def _with_port(port: int) -> str:
+def with_port(port: int) -> str:
     """The command as it was given, with another port."""
     words = shlex.join(["ottla", *sys.argv[1:]])
     return f"{re.sub(r' --port[ =][^ ]+', '', words)} --port {port}"
