@@ -35,6 +35,7 @@ again with the same --folder, it goes on where it was. It reads and writes in pl
 no --command-config, and a fleet of `ottla fleet up --secure` is out of its reach.
 """
 
+NO_LOGIN = " (pipelines come in plaintext and without a login)"
 ROWS_SHOWN_MAX = 15
 STOPPED_EARLY = 130  # as shells have it for Ctrl-C
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
@@ -97,7 +98,9 @@ def _run_sessions(bootstrap: str, events: int | None, seed: int, folder: Path | 
     except Interrupted:
         console.print("stopped")
         raise typer.Exit(0 if sample is None else STOPPED_EARLY) from None
-    except (JavaMissing, ConnectorUnavailable, KafkaUnavailable, ValueError) as problem:
+    except KafkaUnavailable as problem:
+        raise Refusal(f"{problem}{NO_LOGIN if str(problem).startswith(bootstrap) else ''}") from None
+    except (JavaMissing, ConnectorUnavailable, ValueError) as problem:
         raise Refusal(str(problem)) from None
     except PySparkException as failure:
         raise Refusal(f"Spark: {str(failure).splitlines()[0]}; see {place}/spark.log") from None

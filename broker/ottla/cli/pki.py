@@ -48,7 +48,7 @@ def init(
 ) -> None:
     from ottla.security.pki import create_authority
 
-    path = create_authority(folder.rstrip("/"), cluster_id=cluster_id, key=key, now=_now())
+    path = create_authority(folder.rstrip("/") or "/", cluster_id=cluster_id, key=key, now=_now())
     print(f"{path} is the CA of cluster {cluster_id}; keep ca.key beside it where nobody else reads it")
 
 
@@ -65,7 +65,7 @@ def issue(
 ) -> None:
     from ottla.security import pki
 
-    made = pki.issue(folder.rstrip("/"), role=role, name=name, hosts=host or (), days=days, key=key, now=_now())
+    made = pki.issue(folder.rstrip("/") or "/", role=role, name=name, hosts=host or (), days=days, key=key, now=_now())
     print("\n".join(made))
 
 
