@@ -33,7 +33,7 @@ test-long: env ## Hours: soak, a million damaged requests, 5,000 histories, faul
 check: env ## Lint, types, import layers, drift of generated files
 	@$(BIN)/python scripts/check.py
 
-unit: env ## Unit tests only, in seconds
+unit: env ## Unit tests only (about two minutes on two cores)
 	@$(BIN)/python -m pytest tests/unit -n 2
 
 bench: env ## Side by side with Apache Kafka, as ratios (about 40 minutes; ARGS="--quick" for less)

@@ -98,7 +98,7 @@ def test_status(local: LocalFleet) -> None:
     assert rows == [(str(n), "abc"[n], f"127.0.0.1:{local.port + n}", "running") for n in range(3)], done.stdout
     assert done.stdout.count("running, controller") == 1
     assert "all in sync" in done.stdout
-    by_address = run("fleet", "status", "--bootstrap", f"127.0.0.1:{local.port + GRPC_PORTS_ABOVE + 1}")
+    by_address = run("fleet", "status", "--nodes", f"127.0.0.1:{local.port + GRPC_PORTS_ABOVE + 1}")
     assert by_address.returncode == 0 and "running" in by_address.stdout
 
 
@@ -128,7 +128,8 @@ def test_a_second_fleet_is_refused(local: LocalFleet, tmp_path: Path) -> None:
     assert here.stderr == (f"ottla fleet: a fleet runs in {local.folder} already; stop it or use another --data-dir\n")
     elsewhere = run("fleet", "up", "--data-dir", str(tmp_path / "other"), "--port", str(local.port))
     taken = (
-        f"ottla fleet: port {local.port} (broker 0, Kafka clients) is in use; choose others: `ottla fleet up --port "
+        f"ottla fleet: port {local.port} (broker 0, Kafka clients) is in use; choose others: `ottla fleet up "
+        f"--data-dir {tmp_path}/other --port "
     )
     assert elsewhere.stderr.startswith(taken)
 
@@ -155,7 +156,7 @@ def test_bad_words_are_refused_in_one_line(tmp_path: Path, words: list[str], sen
 def test_status_where_no_fleet_is(tmp_path: Path) -> None:
     done = run("fleet", "status", "--data-dir", str(tmp_path))
     assert done.returncode == 1
-    assert "no fleet was started in" in done.stderr and "--bootstrap" in done.stderr
+    assert "no fleet was started in" in done.stderr and "--nodes" in done.stderr
 
 
 def test_help_teaches() -> None:

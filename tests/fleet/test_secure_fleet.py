@@ -84,7 +84,7 @@ class Secured:
     def command(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """`ottla fleet status` from a terminal."""
         port = self.fleet.members[0].settings["ottla.grpc.port"]
-        command = [sys.executable, "-m", "ottla", "fleet", "status", "--bootstrap", f"127.0.0.1:{port}", *words]
+        command = [sys.executable, "-m", "ottla", "fleet", "status", "--nodes", f"127.0.0.1:{port}", *words]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment or None)
 
     def as_alice(self) -> list[str]:

@@ -55,13 +55,15 @@ Which = Annotated[
     str, typer.Argument(metavar="RESOURCE", help="topic:orders, 'topic:ord*', 'topic:*', group:…, cluster.")
 ]
 Deny = Annotated[bool, typer.Option("--deny", help="An ACL that forbids it.")]
-Host = Annotated[str, typer.Option(help="Only from this address.")]
+Host = Annotated[str, typer.Option(help="Address of the client that this is about; * for any.")]
 
 
 @commands.command("list", help="ACLs; those about a resource with all that hold for it.")
 def list_acls(
-    resource: Annotated[str | None, typer.Argument(metavar="RESOURCE", help="Such as topic:orders.")] = None,
-    principal: Annotated[str | None, typer.Option(help="Of this one only.")] = None,
+    resource: Annotated[
+        str | None, typer.Argument(metavar="RESOURCE", help="A resource, such as topic:orders.")
+    ] = None,
+    principal: Annotated[str | None, typer.Option(help="Show only the ACLs of this principal.")] = None,
     bootstrap: Bootstrap = None,
     config: Config = None,
     output: Output = "table",
@@ -122,7 +124,7 @@ def test(
     principal: Who,
     operation: Annotated[str, typer.Argument(metavar="OPERATION")],
     resource: Annotated[str, typer.Argument(metavar="RESOURCE", help="One of them: topic:orders-7, cluster.")],
-    host: Annotated[str, typer.Option(help="Where the client is.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address that the client comes from.")] = "127.0.0.1",
     bootstrap: Bootstrap = None,
     config: Config = None,
     output: Output = "table",

@@ -1,5 +1,8 @@
 """`ottla fleet`: a fleet on this machine, and the state of any fleet."""
 
+import re
+import shlex
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -32,7 +35,7 @@ from ottla.errors import Refusal
 if TYPE_CHECKING:
     from ottla.pb import control_pb2 as pb
 
-__all__ = ["HELP", "commands"]
+__all__ = ["HELP", "commands", "with_port"]
 
 HELP = """\
 Run a fleet of brokers on this machine; show and drain brokers of any fleet.
@@ -63,18 +66,24 @@ examples:
 DRAIN = """\
 Move leadership away from a broker, so that it can go without anybody noticing; with --all-replicas move its replicas
 to other brokers too. Waits until that is done; Ctrl-C stops waiting, not moving.
+
+Leadership comes back by itself while the broker runs: the controller looks for it every
+leader.imbalance.check.interval.seconds (300), unless auto.leader.rebalance.enable=false; at once by
+`kafka-leader-election.sh --election-type preferred`. Replicas do not: `kafka-reassign-partitions.sh` moves them back.
 """
 
 TEND_S, REFRESH_S = 0.2, 1.0
 DEFAULT_FOLDER = "data"
 commands = typer.Typer(no_args_is_help=True)
 DataDir = Annotated[str, typer.Option(metavar="DIR", help="Where the local fleet lives.")]
-Bootstrap = Annotated[
+Nodes = Annotated[
     str | None,
     typer.Option(
-        metavar="HOST:PORT,…", help="gRPC addresses (ottla.grpc.port) of its nodes; else those of the local fleet."
+        metavar="HOST:PORT,…", help="gRPC ports (ottla.grpc.port) of its nodes; else those of the local fleet."
     ),
 ]
+OldNodes = Annotated[str | None, typer.Option("--bootstrap", hidden=True)]
+"""What --nodes was called before."""
 
 
 @commands.command("up", help=UP)
@@ -90,9 +99,10 @@ def up(
 ) -> None:
     names = [name.strip() for name in racks.split(",")] if racks else []
     plan = make_plan(data_dir, count=count, racks=names, port=port, settings=pairs(settings or []), secure=secure)
-    check_settings(plan)
+    for warning in check_settings(plan):
+        print(f"ottla fleet: warning: {warning}", file=sys.stderr)
     with alone(plan):
-        refuse_taken_ports(plan, advice=f"`ottla fleet up --port {plan.other_port}`")
+        refuse_taken_ports(plan, advice=f"`{with_port(plan.other_port)}`")
         if plan.security is not None:
             plan.security.prepare(brokers=len(plan.brokers), bootstrap=plan.bootstrap)
             _format(plan, plan.security)
@@ -102,14 +112,16 @@ def up(
 
 @commands.command("status", help="Show brokers, leaders, and whether all partitions are in sync.")
 def status(
-    bootstrap: Bootstrap = None,
+    nodes: Nodes = None,
+    bootstrap: OldNodes = None,
     data_dir: DataDir = DEFAULT_FOLDER,
     cert: Cert = None,
     key: Key = None,
     ca: Ca = None,
 ) -> None:
-    client = control_client(bootstrap, data_dir, cert, key, ca)
-    with explained(bootstrap, data_dir, by_tls=client.by_tls):
+    nodes = nodes or bootstrap
+    client = control_client(nodes, data_dir, cert, key, ca)
+    with explained(nodes, data_dir, by_tls=client.by_tls):
         fleet = client.describe()
         restartable = {node.id: _verdict(client, node.id) for node in fleet.nodes if "broker" in node.roles}
     make_console().print(render(fleet, restartable=restartable))
@@ -119,15 +131,17 @@ def status(
 def drain(
     broker: Annotated[int, typer.Argument(metavar="BROKER", help="Its id.")],
     all_replicas: Annotated[bool, typer.Option("--all-replicas", help="Replicas too, not only leadership.")] = False,
-    bootstrap: Bootstrap = None,
+    nodes: Nodes = None,
+    bootstrap: OldNodes = None,
     data_dir: DataDir = DEFAULT_FOLDER,
     cert: Cert = None,
     key: Key = None,
     ca: Ca = None,
 ) -> None:
-    client, shown = control_client(bootstrap, data_dir, cert, key, ca), ""
+    nodes = nodes or bootstrap
+    client, shown = control_client(nodes, data_dir, cert, key, ca), ""
     while True:
-        with explained(bootstrap, data_dir, by_tls=client.by_tls):
+        with explained(nodes, data_dir, by_tls=client.by_tls):
             reply = client.drain(broker, all_replicas=all_replicas)
         left = f"{reply.leaders_left} leaders" + (f", {reply.replicas_left} replicas" if all_replicas else "")
         if left != shown:
@@ -139,6 +153,12 @@ def drain(
         if reply.stuck and len(reply.stuck) >= reply.leaders_left + (reply.replicas_left if all_replicas else 0):
             raise Refusal("; ".join(f"{one.topic}-{one.partition}: {one.reason}" for one in reply.stuck))
         time.sleep(REFRESH_S)
+
+
+def with_port(port: int) -> str:
+    """The command as it was given, with another port."""
+    words = shlex.join(["ottla", *sys.argv[1:]])
+    return f"{re.sub(r' --port[ =][^ ]+', '', words)} --port {port}"
 
 
 def _format(plan: FleetPlan, security: FleetSecurity) -> None:
@@ -166,6 +186,7 @@ def _run(plan: FleetPlan, console: Console) -> None:
         if plan.security is not None:
             files = f"{plan.security.client_properties} and {plan.security.librdkafka_conf}"
             console.print(f"secured; clients log in as {ADMIN} with {files}", soft_wrap=True)
+            console.print(f"audit trail: {plan.folder}/broker-*/audit.log", soft_wrap=True)
         if console.is_terminal:
             _watch_live(plan, processes, client, console, stopping)
         else:

@@ -137,10 +137,10 @@ def make_plan(
     return FleetPlan(folder=folder, cluster_id=cluster_id, brokers=tuple(brokers), security=security)
 
 
-def check_settings(plan: FleetPlan) -> None:
-    """A bad --set is refused here, once, instead of by every broker in its log."""
-    for broker in plan.brokers:
-        BrokerConfig.load(None, broker.settings, broker.data_dir)
+def check_settings(plan: FleetPlan) -> list[str]:
+    """A bad --set is refused here, once, instead of by every broker in its log. The warnings of all, each once."""
+    loaded = [BrokerConfig.load(None, broker.settings, broker.data_dir) for broker in plan.brokers]
+    return list(dict.fromkeys(warning for config in loaded for warning in config.warnings))
 
 
 def refuse_taken_ports(plan: FleetPlan, *, advice: str) -> None:
@@ -172,6 +172,7 @@ def keep(plan: FleetPlan) -> None:
         "racks": [broker.rack for broker in plan.brokers if broker.rack],
         "secure": plan.security is not None,
     }
+    System().disk.replace_file(f"{plan.folder}/.gitignore", b"*\n")
     System().disk.replace_file(f"{plan.folder}/{PLAN_FILE}", json.dumps(kept, indent=1).encode() + b"\n")
 
 
@@ -180,7 +181,7 @@ def kept_control_addresses(folder: str) -> list[str]:
     if kept is None:
         raise Refusal(
             f"no fleet was started in {folder} ({PLAN_FILE} is missing). Start one with `ottla fleet up`, or name a "
-            "node's gRPC port by --bootstrap HOST:PORT; one broker alone opens none unless started as "
+            "node's gRPC port by --nodes HOST:PORT; one broker alone opens none unless started as "
             "`ottla serve --set ottla.grpc.port=9094`"
         )
     return list(map(str, kept["control"]))  # type: ignore[call-overload]

@@ -58,6 +58,8 @@ class FleetSecurity(NamedTuple):
         """What is missing is made; the files for clients are written anew, since ports may have changed."""
         from ottla.security import pki
 
+        System().disk.make_folder(self.folder)
+        System().disk.replace_file(f"{self.folder}/.gitignore", b"*\n")  # before the first key is there
         if not os.path.exists(self._ca):
             pki.create_authority(self._pki, cluster_id=self.cluster_id, now=_now())
         for number in range(brokers):

@@ -72,12 +72,14 @@ def _title(fleet: "pb.DescribeFleetReply | None") -> str:
 
 def _row(broker: int, node: "pb.Node | None", process: ProcessState | None) -> list[Text]:
     state = _state(node, process)
+    drained = ", drained" if node and node.replicas and not node.partitions_led and state == "running" else ""
+    controls = ", controller" if node and node.leads_quorum else ""
     addresses = [f"{place.host}:{place.port}" for place in node.listeners] if node else []
     texts = [
         Text(str(broker)),
         Text(node.rack if node else process.rack if process else ""),
         Text(", ".join(addresses) or (process.address if process else "")),
-        Text(state, style=STYLES.get(state, "red")).append(", controller" if node and node.leads_quorum else ""),
+        Text(state, style=STYLES.get(state, "red")).append(drained + controls),
         Text(str(node.partitions_led) if node else ""),
         Text(str(node.replicas) if node else ""),
     ]

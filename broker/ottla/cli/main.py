@@ -63,6 +63,7 @@ def _print_version() -> int:
 
 def _commands() -> "typer.Typer":
     import typer
+    from rich.markup import escape
 
     from ottla.cli import acls, config, fleet, format, groups, pipeline, pki, serve, up, users
 
@@ -73,7 +74,7 @@ def _commands() -> "typer.Typer":
         """`app` has answered --version before: it is here for --help, as is serve."""
 
     commands.command("serve", help=serve.SUMMARY)(lambda: None)
-    commands.command("format", help=format.HELP)(format.format_directories)
+    commands.command("format", help=escape(format.HELP))(format.format_directories)
     commands.command("random-uuid", help="Print a new cluster id.")(format.random_uuid)
     commands.command("up", help=up.HELP)(up.up)
     commands.add_typer(fleet.commands, name="fleet", help=fleet.HELP)

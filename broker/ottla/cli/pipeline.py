@@ -31,9 +31,11 @@ Run a pipeline on this machine, in Spark's local mode.
 
 With --events, sample records are made from --seed and fed into its topic while it runs; the pipeline ends when it has
 worked through them, prints its table, and compares it with the right answer. Without, it runs until Ctrl-C. Started
-again with the same --folder, it goes on where it was.
+again with the same --folder, it goes on where it was. It reads and writes in plaintext and without a login: there is
+no --command-config, and a fleet of `ottla fleet up --secure` is out of its reach.
 """
 
+NO_LOGIN = " (pipelines come in plaintext and without a login)"
 ROWS_SHOWN_MAX = 15
 STOPPED_EARLY = 130  # as shells have it for Ctrl-C
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
@@ -55,9 +57,12 @@ def list_pipelines() -> None:
 @commands.command("run", help=RUN)
 def run(
     name: Annotated[str, typer.Argument(metavar="PIPELINE", help="See `ottla pipeline list`.")],
-    bootstrap_servers: Annotated[str, typer.Option(metavar="HOST:PORT,…", help="Brokers.")] = DEFAULT_BOOTSTRAP,
+    bootstrap: Annotated[
+        str, typer.Option(metavar="HOST:PORT,…", help="Brokers' ports for clients.")
+    ] = DEFAULT_BOOTSTRAP,
+    bootstrap_servers: Annotated[str | None, typer.Option(hidden=True)] = None,
     events: Annotated[int | None, typer.Option(metavar="N", help="Feed so many sample records.")] = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of the sample.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="S", help="The same number makes the same events.")] = 1,
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Checkpoint and Spark's log; data/pipelines/… when left out.")
     ] = None,
@@ -65,7 +70,7 @@ def run(
     _refuse_unknown(name)
     _refuse_without_packages()
     console = make_console()
-    _run_sessions(bootstrap_servers, events, seed, folder, console)
+    _run_sessions(bootstrap_servers or bootstrap, events, seed, folder, console)
 
 
 def _run_sessions(bootstrap: str, events: int | None, seed: int, folder: Path | None, console: Console) -> None:
@@ -93,7 +98,9 @@ def _run_sessions(bootstrap: str, events: int | None, seed: int, folder: Path | 
     except Interrupted:
         console.print("stopped")
         raise typer.Exit(0 if sample is None else STOPPED_EARLY) from None
-    except (JavaMissing, ConnectorUnavailable, KafkaUnavailable, ValueError) as problem:
+    except KafkaUnavailable as problem:
+        raise Refusal(f"{problem}{NO_LOGIN if str(problem).startswith(bootstrap) else ''}") from None
+    except (JavaMissing, ConnectorUnavailable, ValueError) as problem:
         raise Refusal(str(problem)) from None
     except PySparkException as failure:
         raise Refusal(f"Spark: {str(failure).splitlines()[0]}; see {place}/spark.log") from None

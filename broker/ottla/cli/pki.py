@@ -1,13 +1,15 @@
 """`ottla pki`: a CA for a fleet and certificates by it, in files. Talks to nobody."""
 
 import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from ottla.cli.terminal import make_console
+
+if TYPE_CHECKING:
+    from ottla.security.pki import Described
 
 __all__ = ["HELP", "commands"]
 
@@ -46,7 +48,7 @@ def init(
 ) -> None:
     from ottla.security.pki import create_authority
 
-    path = create_authority(folder.rstrip("/"), cluster_id=cluster_id, key=key, now=_now())
+    path = create_authority(folder.rstrip("/") or "/", cluster_id=cluster_id, key=key, now=_now())
     print(f"{path} is the CA of cluster {cluster_id}; keep ca.key beside it where nobody else reads it")
 
 
@@ -63,7 +65,7 @@ def issue(
 ) -> None:
     from ottla.security import pki
 
-    made = pki.issue(folder.rstrip("/"), role=role, name=name, hosts=host or (), days=days, key=key, now=_now())
+    made = pki.issue(folder.rstrip("/") or "/", role=role, name=name, hosts=host or (), days=days, key=key, now=_now())
     print("\n".join(made))
 
 
@@ -71,22 +73,27 @@ def issue(
 def show(files: Annotated[list[str], typer.Argument(metavar="FILE…")]) -> None:
     from ottla.security.pki import describe
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("file", "subject", "role", "cluster", "hosts", "serial", "expires", "SHA-256"):
-        table.add_column(heading, overflow="fold")
-    for one in (each for path in files for each in describe(path)):
-        identity = one.identity
-        table.add_row(
-            Text(one.path),
-            Text(one.subject),
-            Text(str(identity) if identity is not None else "none"),
-            Text(identity.cluster_id if identity is not None else ""),
-            Text(", ".join(one.names)),
-            f"{one.serial:X}",
-            _expiry(one.not_after),
-            one.fingerprint,
-        )
-    make_console().print(table)
+    console = make_console()
+    for number, one in enumerate(each for path in files for each in describe(path)):
+        if number:
+            console.print()
+        console.print(_block(one), soft_wrap=True)
+
+
+def _block(one: "Described") -> Text:
+    """One line for each thing that it says."""
+    identity = one.identity
+    lines = {
+        "subject": Text(one.subject),
+        "role": Text(str(identity) if identity is not None else "none"),
+        "cluster": Text(identity.cluster_id if identity is not None else ""),
+        "hosts": Text(", ".join(one.names)),
+        "serial": Text(f"{one.serial:X}"),
+        "expires": _expiry(one.not_after),
+        "SHA-256": Text(one.fingerprint),
+    }
+    told = [Text.assemble(f"  {name:<8} ", value) for name, value in lines.items() if value.plain]
+    return Text("\n").join([Text(one.path, style="bold"), *told])
 
 
 def _expiry(not_after: datetime.datetime) -> Text:

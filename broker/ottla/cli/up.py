@@ -38,7 +38,7 @@ def up(
     data_dir: DataDir = DEFAULT_FOLDER,
     port: Annotated[int, typer.Option(metavar="P", help="Kafka port of the first broker.")] = DEFAULT_PORT,
     events: Annotated[int, typer.Option(metavar="N", help="How many sample events.")] = 20_000,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of the sample.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="S", help="The same number makes the same events.")] = 1,
 ) -> None:
     if shutil.which("java") is None:
         raise Refusal(JAVA_MISSING)
@@ -93,7 +93,7 @@ def _await_brokers(plan: FleetPlan, processes: FleetProcesses, console: Console,
 def _run_pipeline(plan: FleetPlan, processes: FleetProcesses, sample: list[str], stopping: Callable[[], bool]) -> int:
     """In a process of its own: Spark brings a JVM and signal handlers along."""
     folder = f"{plan.folder}/pipelines/sessions"
-    words = ["pipeline", "run", "sessions", "--bootstrap-servers", plan.bootstrap, "--folder", folder, *sample]
+    words = ["pipeline", "run", "sessions", "--bootstrap", plan.bootstrap, "--folder", folder, *sample]
     pipeline = subprocess.Popen(
         [sys.executable, "-m", "ottla", *words],
         stdin=subprocess.DEVNULL,

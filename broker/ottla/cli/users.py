@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ottla.cli.control_access import Ca, Cert, Key
 from ottla.cli.fleet_addresses import control_client, explained
+from ottla.cli.fleet_plan import kept_control_addresses
 from ottla.cli.kafka.admin import AdminClient
 from ottla.cli.kafka.options import Bootstrap, Config
 from ottla.cli.passwords import password
@@ -38,7 +39,7 @@ Users who log in with a password (SCRAM): list, add, remove; give one a new pass
 examples:
   ottla users list --bootstrap 127.0.0.1:9092
   ottla users add alice --command-config librdkafka.conf
-  ottla users rotate alice --keep-old-for 10m
+  ottla users rotate alice --keep-old-for 10m --data-dir data
 """
 
 ROTATE = """\
@@ -129,7 +130,8 @@ def rotate(
     if outcome.code:
         raise Refusal(f"{Code(outcome.code).name}: {outcome.message}")
     client.close()
-    print(f"{name} has a new password; the old one is good for {keep_old_for}")
+    where = f"in the fleet of {nodes or f'{data_dir} ({kept_control_addresses(data_dir)[0]})'}"
+    print(f"{name} has a new password {where}; the old one is good for {keep_old_for}")
 
 
 def _rotation(name: str, present: "Iterable[pb.ScramParameters]", secret: str, keep_ms: int) -> "pb.RotateScramRequest":

@@ -25,6 +25,9 @@ HANDLERS = (
 )  # what it does is built in
 
 
+JAAS = "sasl.jaas.config"
+
+
 class ListenerSettings:
     """`settings["ssl.client.auth"]` is the typed value for this listener. `values` are all of the broker's, with those
     of listeners under their whole names; a live view of them makes this live. `given` is what the broker started with:
@@ -47,9 +50,12 @@ class ListenerSettings:
         return self._values.get(self._prefix + name)
 
     def of_mechanism(self, mechanism: str, name: str) -> Any:
-        """`listener.name.<name>.<mechanism>.<setting>`, before the listener's and everybody's."""
+        """`listener.name.<name>.<mechanism>.<setting>`, before the listener's and everybody's. As in Kafka, users are
+        those of one mechanism: `sasl.jaas.config` without its name counts for nobody."""
         own = f"{self._prefix}{mechanism.lower()}.{name}"
-        return self._values[own] if own in self._values else self[name]
+        if own in self._values:
+            return self._values[own]
+        return None if name == JAAS else self[name]
 
     @property
     def client_auth(self) -> str:

@@ -236,7 +236,7 @@ class Handling:
             self._deliver(slot, call, result if error is None else self._failed(call, error))
             self._answers.flush()
         if self._authentication is not None and (reason := self._reason()) is not None:
-            self._connection.close(f"login failed: {reason}")
+            self._connection.close(reason)
         elif self._connection.may_go_on:
             self._connection.resume()
 
@@ -251,7 +251,7 @@ class Handling:
         if error is not None:
             if not isinstance(error, LoginRefused):
                 log.error("the login of %s failed", self.client.host, exc_info=error)
-            self._connection.close(f"login failed: {self._reason(error)}")
+            self._connection.close(self._reason(error) or "login failed")
             return
         challenge, _ = done.result()
         self._answers.fill(slot, [len(challenge).to_bytes(4, "big") + challenge])
@@ -259,9 +259,10 @@ class Handling:
         self._connection.resume()
 
     def _reason(self, error: BaseException | None = None) -> str | None:
-        """Why the login failed."""
+        """That the login failed, whose, and why."""
         login = self._authentication
-        return (login.failure if login is not None else None) or (str(error) if error is not None else None)
+        told = login.complaint if login is not None else None
+        return told or (f"login failed: {error}" if error is not None else None)
 
     def _defer(self, slot: Slot, call: Call, deferred: Deferred) -> None:
         self._under_way.add(deferred)

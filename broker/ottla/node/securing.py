@@ -154,6 +154,7 @@ class Securing:
     def _login(self, settings: ListenerSettings, mechanisms: Mapping[str, Mechanism], trail: AuditTrail) -> LoginRules:
         return LoginRules(
             listener=settings.endpoint.name,
+            protocol=settings.endpoint.protocol,
             mechanisms=mechanisms,
             reauth_ms_max={name: settings.of_mechanism(name, "connections.max.reauth.ms") for name in mechanisms},
             delay_s=lambda: settings["connection.failed.authentication.delay.ms"] / 1000,

@@ -23,6 +23,8 @@ _REFUSED = grpc.StatusCode.INVALID_ARGUMENT
 
 Reply = TypeVar("Reply")
 
+TOLD_MAX = 100  # brokers in a sentence
+
 
 class Operations:
     """`isr_size_min_of` gives min.insync.replicas of a topic by its name."""
@@ -77,7 +79,9 @@ class Operations:
         """Idempotent: what moves already is not begun again, so the same call shows the progress."""
         await self._service.require_leader(context)
         if request.broker not in self._service.feed.image.brokers:
-            await context.abort(grpc.StatusCode.NOT_FOUND, f"broker {request.broker} is not registered")
+            there = ", ".join(map(str, sorted(self._service.feed.image.brokers)[:TOLD_MAX])) or "none"
+            sentence = f"broker {request.broker} is not registered; registered are {there}"
+            await context.abort(grpc.StatusCode.NOT_FOUND, sentence)
         plan = drain(self._service.feed.image, request.broker, leaders_only=not request.all_replicas)
         for command in plan.commands:
             await self._submit(command, context)

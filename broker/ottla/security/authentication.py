@@ -16,6 +16,8 @@ from ottla.security.core.principals import ANONYMOUS, Principal
 
 __all__ = ["Authentication", "AuthenticationCounts", "LoginRules", "OutOfOrder"]
 
+SHOWN_CHARACTERS_MAX = 64
+
 
 class OutOfOrder(Exception):
     """What the client sent is not allowed now; the connection is to be closed. The text is for the log."""
@@ -38,6 +40,7 @@ class LoginRules:
     """Of one listener."""
 
     listener: str
+    protocol: str = "SASL_SSL"
     mechanisms: Mapping[str, Mechanism]
     reauth_ms_max: Mapping[str, int]
     """connections.max.reauth.ms by mechanism."""
@@ -53,8 +56,8 @@ class LoginRules:
 class Authentication:
     """`identify` is called with every login. `is_passed`: nothing has to be asked of this client any more."""
 
-    __slots__ = ("_clock", "_exchange", "_expires_at", "_host", "_identify", "_login", "_mechanism", "_phase", "_rules",
-                 "begun_at", "failure", "is_passed")  # fmt: skip
+    __slots__ = ("_claimed", "_clock", "_exchange", "_expires_at", "_host", "_identify", "_login", "_mechanism",
+                 "_phase", "_rules", "begun_at", "failure", "is_passed")  # fmt: skip
 
     def __init__(self, rules: LoginRules, *, host: str, clock: Clock, identify: Callable[[Login], None]) -> None:
         self._rules = rules
@@ -65,11 +68,21 @@ class Authentication:
         self._mechanism: Mechanism | None = None
         self._exchange: Exchange | None = None
         self._login: Login | None = None
+        self._claimed: Principal | None = None
         self._expires_at: float | None = None
         self.begun_at = clock.monotonic()
         self.is_passed = False
         self.failure: str | None = None
         """Why the connection has to end, once its answers are sent."""
+
+    @property
+    def complaint(self) -> str | None:
+        """`failure` in a sentence for the log: of whom, and by which mechanism. The name is a claim."""
+        if self.failure is None:
+            return None
+        whom = f" of {str(self._claimed)[:SHOWN_CHARACTERS_MAX]}" if self._claimed else ""
+        how = f" by {self._mechanism.name}" if self._mechanism else ""
+        return f"login{whom}{how} failed: {self.failure}"
 
     @property
     def is_raw(self) -> bool:
@@ -101,12 +114,17 @@ class Authentication:
         if self.failure is not None:
             raise OutOfOrder("a request after a login that failed")
         if next_phase(self._phase, sent) is None:
-            self.failure = f"unexpected {name} {self._phase.value}"
+            self.failure = self._out_of_order(sent, name)
             self._refused(self.failure)
             raise OutOfOrder(self.failure)
         if self._phase is Phase.IN and sent is not Sent.HANDSHAKE and self._is_expired():
             self._rules.counts.expired += 1
             raise OutOfOrder("its login has expired and was not renewed")
+
+    def _out_of_order(self, sent: Sent, name: str) -> str:
+        if sent is Sent.OTHER and self._phase in (Phase.HELLO, Phase.HANDSHAKE):
+            return f"the client did not log in; it needs security.protocol={self._rules.protocol}"
+        return f"unexpected {name} {self._phase.value}"
 
     def greeted(self) -> None:
         """ApiVersions was answered without an error."""
@@ -179,6 +197,7 @@ class Authentication:
 
     async def _refuse_late(self, reason: str, principal: Principal | None = None) -> None:
         self.failure = reason
+        self._claimed = principal
         self._refused(reason, principal)
         await asyncio.sleep(self._rules.delay_s())
 

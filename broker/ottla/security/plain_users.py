@@ -55,9 +55,10 @@ def _jaas_users(settings: ListenerSettings) -> Mapping[str, str]:
     line, listener = settings.of_mechanism(PLAIN, JAAS), settings.endpoint.name.lower()
     place = f"listener.name.{listener}.plain.{JAAS}"
     if not line:
+        ignored = f" ({JAAS} without listener and mechanism is ignored, as in Kafka)" if settings[JAAS] else ""
         raise Refusal(
-            f"{settings.endpoint} takes logins by PLAIN, but knows no user: set {place}=org.apache.kafka.common."
-            f'security.plain.PlainLoginModule required user_NAME="PASSWORD"; or {FILE}'
+            f"{settings.endpoint} takes logins by PLAIN, but knows no user{ignored}: set {place}=org.apache.kafka."
+            f'common.security.plain.PlainLoginModule required user_NAME="PASSWORD"; or {FILE}'
         )
     try:
         modules = parse_login_modules(line)

@@ -226,3 +226,7 @@ def test_format_refuses_users_without_repeating_a_password(tmp_path, given, sent
     assert sentence in line
     assert "secret" not in line
     assert not (tmp_path / "data").exists()
+
+
+def test_a_user_has_a_name():
+    assert said("users", "add", "") == "ottla users: a user's name is not empty"

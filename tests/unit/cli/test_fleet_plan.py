@@ -1,11 +1,16 @@
 """A local fleet's plan: ports, folders, settings, and the cluster id that stays."""
 
 import socket
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from ottla.cli.fleet import with_port
 from ottla.cli.fleet_plan import FleetPlan, check_settings, keep, kept_control_addresses, make_plan, refuse_taken_ports
+from ottla.cli.fleet_view import render
 from ottla.errors import Refusal
+from ottla.pb import control_pb2 as pb
+from rich.console import Console
 
 
 def plan(folder: Path, *, count: int = 3, racks: tuple[str, ...] = ("a", "b", "c"), **settings: str) -> FleetPlan:
@@ -49,6 +54,30 @@ def test_the_cluster_id_stays(tmp_path: Path) -> None:
     keep(first)
     assert plan(tmp_path).cluster_id == first.cluster_id
     assert kept_control_addresses(str(tmp_path)) == ["127.0.0.1:19192", "127.0.0.1:19193", "127.0.0.1:19194"]
+
+
+def test_what_is_made_is_no_matter_for_git(tmp_path: Path) -> None:
+    keep(plan(tmp_path))
+    assert (tmp_path / ".gitignore").read_text() == "*\n"
+
+
+def test_a_name_that_nobody_knows_is_warned_about_once(tmp_path: Path) -> None:
+    (warning,) = check_settings(plan(tmp_path, **{"log.retention.hour": "1"}))
+    assert "log.retention.hour" in warning
+
+
+def test_the_advice_keeps_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["ottla", "fleet", "up", "-n", "3", "--port", "9092", "--secure", "--data-dir", "my data"]
+    monkeypatch.setattr("sys.argv", words)
+    assert with_port(19092) == "ottla fleet up -n 3 --secure --data-dir 'my data' --port 19092"
+
+
+def test_a_broker_that_leads_nothing_is_drained() -> None:
+    nodes = [pb.Node(id=number, roles=["broker"], replicas=4, partitions_led=led) for number, led in enumerate((4, 0))]
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(render(pb.DescribeFleetReply(nodes=nodes)))
+    first, second = [line for line in console.export_text().splitlines() if "running" in line]
+    assert "drained" not in first and "running, drained" in second
 
 
 def test_another_size_is_refused(tmp_path: Path) -> None:

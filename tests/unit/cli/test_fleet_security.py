@@ -25,6 +25,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_start_again_changes_nothing(tmp_path: Path) -> None:
     prepared(tmp_path)
     before = contents(tmp_path)
+    assert before[".gitignore"] == b"*\n"
     assert {"pki/broker-0.pem", "pki/broker-1.pem", "pki/admin.pem", "client.properties", "librdkafka.conf"} <= set(
         before
     )

@@ -46,12 +46,18 @@ def test_what_cannot_be(tmp_path: Path, given: dict[str, str], sentence: str) ->
         securing(tmp_path, **given)
 
 
+JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+IGNORED = rf"no user \(sasl.jaas.config without listener and mechanism is ignored, as in Kafka\): set {JAAS}="
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
+        ({"sasl.jaas.config": f'{MODULE} required user_a="hush";'}, IGNORED),
+        ({"listener.name.sasl_plaintext.sasl.jaas.config": f'{MODULE} required user_a="hush";'}, IGNORED),
         ({}, "takes logins by PLAIN, but knows no user: set listener.name.sasl_plaintext.plain.sasl.jaas.config="),
-        ({"sasl.jaas.config": f'{MODULE} required username="x" password="hush";'}, "names no user: add user_NAME="),
-        ({"sasl.jaas.config": f"{MODULE} required"}, "JAAS config entry not terminated by semi-colon"),
+        ({JAAS: f'{MODULE} required username="x" password="hush";'}, "names no user: add user_NAME="),
+        ({JAAS: f"{MODULE} required"}, "JAAS config entry not terminated by semi-colon"),
         ({"ottla.sasl.plain.users.file": "/nowhere"}, "ottla.sasl.plain.users.file: cannot read /nowhere"),
     ],
 )
@@ -76,16 +82,15 @@ async def change(node: InnerNode, broker: str, name: str, value: str) -> str | N
 def test_settings_in_the_metadata_log_cannot_stop_a_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = {
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "PLAIN",
-        "sasl.jaas.config": f'{MODULE} required user_ann="hush";',
+        JAAS: f'{MODULE} required user_ann="hush";',
     }  # fmt: skip
-    jaas = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
 
     async def main() -> None:
         node = InnerNode(tmp_path, 1, **settings)
         await node.start()
-        assert "default cluster level" in (await change(node, "", jaas, "x") or "")
+        assert "default cluster level" in (await change(node, "", JAAS, "x") or "")
         assert await change(node, "1", "sasl.enabled.mechanisms", "PLAIN,FOO") is None
-        assert await change(node, "1", jaas, "oops") is None
+        assert await change(node, "1", JAAS, "oops") is None
         await node.stop()
         await node.start()
         await node.stop()

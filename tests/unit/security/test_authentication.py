@@ -105,13 +105,18 @@ def test_a_login() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("sent", [Sent.OTHER, Sent.AUTHENTICATE])
-def test_out_of_order(sent: Sent) -> None:
+NO_LOGIN = "the client did not log in; it needs security.protocol=SASL_SSL"
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"), [(Sent.OTHER, NO_LOGIN), (Sent.AUTHENTICATE, "unexpected x before the handshake")]
+)
+def test_out_of_order(sent: Sent, reason: str) -> None:
     trial = Trial()
-    with pytest.raises(OutOfOrder, match="unexpected x before the handshake"):
+    with pytest.raises(OutOfOrder, match=reason):
         trial.it.admit(sent, "x")
     trial.it.spoiled("bad request")  # as the connection says of whatever it cannot begin: this has been told
-    assert [(event.verdict, event.reason) for event in trial.trail] == [("failed", "unexpected x before the handshake")]
+    assert [(event.verdict, event.reason) for event in trial.trail] == [("failed", reason)]
     assert trial.counts.failed == 1
 
 
@@ -123,6 +128,7 @@ def test_a_refusal_ends_it() -> None:
             await trial.step(b"eve")
         (event,) = trial.trail
         assert (str(event.principal), event.reason, trial.it.failure) == ("User:eve", "eve is eve", "eve is eve")
+        assert trial.it.complaint == "login of User:eve by SPELLS failed: eve is eve"
         with pytest.raises(OutOfOrder):
             await trial.handshake()
         assert not trial.logins

@@ -43,7 +43,8 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ssl.keystore.password", PASSWORD, None, MEDIUM, mode=PER_BROKER,
            doc="Password of that file."),
     broker("ssl.keystore.type", STRING, "JKS", MEDIUM, mode=PER_BROKER,
-           doc="Format of that file: PEM, PKCS12 or JKS."),
+           doc="Format of that file: PEM or PKCS12. JKS reads PKCS12 too, as in Java; a file in JKS's own format is "
+               "refused."),
     broker("ssl.principal.mapping.rules", STRING, "DEFAULT", LOW,
            doc="Rules from a certificate's subject to a principal; DEFAULT takes it whole."),
     broker("ssl.protocol", STRING, "TLSv1.3", MEDIUM, mode=PER_BROKER, effect="none",
@@ -61,5 +62,6 @@ SETTINGS: tuple[Setting, ...] = (
     broker("ssl.truststore.password", PASSWORD, None, MEDIUM, mode=PER_BROKER,
            doc="Password of that file."),
     broker("ssl.truststore.type", STRING, "JKS", MEDIUM, mode=PER_BROKER,
-           doc="Format of that file: PEM, PKCS12 or JKS."),
+           doc="Format of that file: PEM or PKCS12. JKS reads PKCS12 too, as in Java; a file in JKS's own format is "
+               "refused."),
 )
