@@ -24,8 +24,8 @@ Allowed = Mapping[str, Collection[str] | None]
 ALLOWED: Allowed = {
     **dict.fromkeys(("__future__", "abc", "array", "base64", "binascii", "bisect", "collections", "collections.abc")),
     **dict.fromkeys(("dataclasses", "difflib", "enum", "functools", "hashlib", "heapq", "hmac", "ipaddress")),
-    **dict.fromkeys(("itertools", "json", "math", "operator", "re", "shlex", "struct", "types", "typing", "weakref")),
-    **dict.fromkeys(("zlib", "backports.zstd", "compression.zstd", "crc32c", "google.protobuf", "kio.schema.errors")),
+    **dict.fromkeys(("itertools", "json", "math", "operator", "re", "struct", "types", "typing", "weakref")),
+    **dict.fromkeys(("zlib", "backports.zstd", "compression.zstd", "crc32c", "kio.schema.errors")),
     **dict.fromkeys(("lz4.frame", "msgspec", "msgspec.inspect", "mypy_extensions", "re2")),
     "cramjam": ("DecompressionError", "gzip", "lz4", "snappy", "zstd"),
     "kio.index": ("load_request_schema", "load_response_schema"),
@@ -142,16 +142,18 @@ class _Module:
         project: Mapping[str, str],
         pure: Collection[str] | None,
     ) -> None:
+        self._packages = {module.split(".")[0] for module in project}
         self._path, self._tree, self._allowed, self._project, self._pure = path, tree, allowed, project, pure
         self._bound: dict[str, str] = {}
         """Names in this module → what was imported under them."""
 
     def complaints(self) -> Iterator[Complaint]:
-        for node in ast.walk(self._tree):
+        nodes = list(ast.walk(self._tree))
+        for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 yield from (Complaint(self._path, node.lineno, text) for text in self._import(node))
-        bases = {id(node.value) for node in ast.walk(self._tree) if isinstance(node, ast.Attribute)}
-        for node in ast.walk(self._tree):
+        bases = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+        for node in nodes:
             text = None
             if isinstance(node, ast.Attribute):
                 text = self._attribute(node)
@@ -178,7 +180,7 @@ class _Module:
         full = f"{module}.{name}"
         if MESSAGES.fullmatch(full) or MESSAGES.fullmatch(module):
             return
-        if module.split(".")[0] in {one.split(".")[0] for one in self._project}:
+        if module.split(".")[0] in self._packages:
             target = self._project.get(full) or self._project.get(module)
             if name == "*" or (name is not None and full not in self._project and _is_foreign(name, self._allowed)):
                 yield f"imports {full}"
