@@ -9,6 +9,7 @@ CHECKS = {
     "format": ["ruff", "format", "--check", "."],
     "mypy": ["mypy"],
     "layers": ["lint-imports", "--no-cache"],
+    "purity": ["python", "scripts/purity.py"],
     "protos": ["python", "scripts/generate_protos.py", "--check"],
     "requests": ["python", "scripts/generate_requests.py", "--check"],
     "effects": ["python", "-m", "ottla.config.effects"],

@@ -1,4 +1,4 @@
-"""The two kinds of failure: KafkaError is an answer to a client, Refusal an answer to the person who starts a node.
+"""The two kinds of failure: KafkaError is an answer to a client, Refusal one to the person who starts a node. Pure.
 
 Anything else that is raised is a bug.
 """

@@ -29,7 +29,7 @@ from ottla.cli.fleet_view import ProcessState, render, summary
 from ottla.cli.format import format_data
 from ottla.cli.serve import pairs
 from ottla.cli.terminal import make_console, stop_asked
-from ottla.config import BrokerConfig
+from ottla.config.loading import load
 from ottla.errors import Refusal
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def with_port(port: int) -> str:
 def _format(plan: FleetPlan, security: FleetSecurity) -> None:
     """The first user is in the metadata of every node from its beginning."""
     for broker in plan.brokers:
-        format_data(BrokerConfig.load(None, broker.settings, broker.data_dir), add_scram=security.first_users())
+        format_data(load(None, broker.settings, broker.data_dir), add_scram=security.first_users())
 
 
 def _verdict(client: ControlClient, broker: int) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.cli.fleet_security import FleetSecurity
-from ottla.config import BrokerConfig
 from ottla.config.endpoints import PORT_MAX
+from ottla.config.loading import load
 from ottla.errors import Refusal
 from ottla.ids import uuid_text
 from ottla.system import System
@@ -139,7 +139,7 @@ def make_plan(
 
 def check_settings(plan: FleetPlan) -> list[str]:
     """A bad --set is refused here, once, instead of by every broker in its log. The warnings of all, each once."""
-    loaded = [BrokerConfig.load(None, broker.settings, broker.data_dir) for broker in plan.brokers]
+    loaded = [load(None, broker.settings, broker.data_dir) for broker in plan.brokers]
     return list(dict.fromkeys(warning for config in loaded for warning in config.warnings))
 
 

@@ -9,6 +9,7 @@ import typer
 from ottla.cli.scram_argument import scram_record
 from ottla.cli.serve import pairs
 from ottla.config import BrokerConfig
+from ottla.config.loading import load
 from ottla.config.rules import ClusterId
 from ottla.errors import Refusal
 from ottla.ids import uuid_from_text, uuid_text
@@ -54,7 +55,7 @@ def format_directories(
         typer.Option(metavar="MECHANISM=[name=…,password=…]", help="A first user, as for Kafka's storage tool."),
     ] = None,
 ) -> None:
-    configured = BrokerConfig.load(config, pairs(settings or []), data_dir)
+    configured = load(config, pairs(settings or []), data_dir)
     print(format_data(configured, cluster_id, add_scram=add_scram or (), ignore_formatted=ignore_formatted))
 
 

@@ -3,8 +3,8 @@
 import argparse
 import sys
 
-from ottla.config import BrokerConfig
 from ottla.config.endpoints import PORT_MAX
+from ottla.config.loading import load
 from ottla.errors import Refusal
 
 __all__ = ["SUMMARY", "main", "pairs"]
@@ -31,7 +31,7 @@ def main(words: list[str]) -> int:
     settings = pairs(options.set)
     if options.port is not None and not 0 <= options.port <= PORT_MAX:
         raise Refusal(f"--port {options.port}: a port is 0 to {PORT_MAX}")
-    config = BrokerConfig.load(options.config, settings, options.data_dir, port=options.port)
+    config = load(options.config, settings, options.data_dir, port=options.port)
     for warning in config.warnings:
         print(f"ottla serve: warning: {warning}", file=sys.stderr)
     from ottla.serving import serve  # imported after the settings are read, so that a bad one is reported at once

@@ -64,15 +64,6 @@ class BrokerConfig:
         """Given settings that nothing in Ottla uses."""
         return tuple(sorted(name for name in self.explicit if name in BROKER and BROKER[name].effect == "none"))
 
-    @staticmethod
-    def load(
-        path: str | None, overrides: Mapping[str, str], data_dir: str | None, *, port: int | None = None
-    ) -> "BrokerConfig":
-        """From a file, `--set` pairs, `--data-dir` and `--port`; the later win. Raises Refusal."""
-        from ottla.config.loading import load
-
-        return load(path, overrides, data_dir, port)
-
 
 def configure(given: Mapping[str, str], sources: Mapping[str, str], *, hostname: str = "localhost") -> BrokerConfig:
     """`sources` says where each setting was given; `hostname` is advertised for a listener on every address."""

@@ -17,7 +17,10 @@ __all__ = ["load"]
 PROTOCOLS_OF = "listener.security.protocol.map"
 
 
-def load(path: str | None, overrides: Mapping[str, str], data_dir: str | None, port: int | None) -> BrokerConfig:
+def load(
+    path: str | None, overrides: Mapping[str, str], data_dir: str | None, *, port: int | None = None
+) -> BrokerConfig:
+    """From a file, `--set` pairs, `--data-dir` and `--port`; the later win. Raises Refusal."""
     given: dict[str, str] = {}
     sources: dict[str, str] = {}
     if path is not None:

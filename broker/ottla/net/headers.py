@@ -1,4 +1,4 @@
-"""The header of a request. Pure."""
+"""The header of a request."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""What the log says of a request whose API or version is not served. Pure."""
+"""What the log says of a request whose API or version is not served."""
 
 from ottla.api.registry import Api
 

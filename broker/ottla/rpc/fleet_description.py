@@ -7,7 +7,7 @@ from ottla.metadata.decisions.health import fleet_health
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import Broker
 from ottla.pb import control_pb2 as pb
-from ottla.raft.driver import QuorumState
+from ottla.raft.core.quorum_state import QuorumState
 
 __all__ = ["describe_fleet"]
 

@@ -1,4 +1,4 @@
-"""The right answer for a sample, computed in plain Python from its definition. Pure; knows nothing of Spark."""
+"""The right answer for a sample, computed in plain Python from its definition. It knows nothing of Spark."""
 
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Clicks from a seed. Pure: the same seed and count give the same records, byte for byte.
+"""Clicks from a seed: the same seed and count give the same records, byte for byte.
 
 The records come in two waves. The first holds clicks in order of arrival, some of them late but within the watermark,
 and malformed records; it ends with a closing click half a day later, which moves the watermark past every session

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ottla.config import BrokerConfig, Endpoint, Voter, configure
+from ottla.config.loading import load
 from ottla.errors import Refusal
 from support.kafkas_own_file import KAFKAS_OWN_FILE
 
@@ -24,7 +25,7 @@ def file(tmp_path):
 
 
 def test_without_anything_a_broker_on_this_machine():
-    config = BrokerConfig.load(None, {}, None)
+    config = load(None, {}, None)
     assert config.listeners == config.advertised == (Endpoint("PLAINTEXT", "127.0.0.1", 9092),)
     assert (config.node_id, config.roles, config.log_dirs) == (0, ("broker", "controller"), ("./ottla-data",))
     assert config.metadata_log_dir == "./ottla-data"
@@ -34,7 +35,7 @@ def test_without_anything_a_broker_on_this_machine():
 
 
 def test_kafkas_own_file_loads(file):
-    config = BrokerConfig.load(file(KAFKAS_OWN_FILE), {}, None)
+    config = load(file(KAFKAS_OWN_FILE), {}, None)
     assert config.node_id == config["broker.id"] == 1
     assert config.listeners == (Endpoint("PLAINTEXT", "", 9092),)
     assert config.advertised == (Endpoint("PLAINTEXT", "localhost", 9092),)
@@ -45,7 +46,7 @@ def test_kafkas_own_file_loads(file):
 
 def test_flags_win_over_the_file_and_say_where_a_value_came_from(file):
     path = file("\nnum.partitions=3\nlog.dirs=/a,/b\nlog.retention.hours=1")
-    config = BrokerConfig.load(path, {"num.partitions": "4"}, "/c")
+    config = load(path, {"num.partitions": "4"}, "/c")
     assert (config["num.partitions"], config.log_dirs, config["log.retention.hours"]) == (4, ("/c",), 1)
     assert config.sources["num.partitions"] == "--set"
     assert config.sources["log.dirs"] == "--data-dir"
@@ -193,22 +194,22 @@ def test_refusals_say_where_what_and_why(settings, sentence):
 def test_a_refusal_names_file_and_line(file):
     path = file("\n\nnum.partitions=-1")
     with pytest.raises(Refusal) as refusal:
-        BrokerConfig.load(path, {}, None)
+        load(path, {}, None)
     assert str(refusal.value) == f"{path}, line 3: num.partitions=-1: Value must be at least 1"
 
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(Refusal, match=r"cannot read .*missing: No such file or directory"):
-        BrokerConfig.load(str(tmp_path / "missing"), {}, None)
+        load(str(tmp_path / "missing"), {}, None)
 
 
 def test_a_broken_file(file):
     with pytest.raises(Refusal, match=r"line 1: .*hexadecimal"):
-        BrokerConfig.load(file("a=\\uzzzz"), {}, None)
+        load(file("a=\\uzzzz"), {}, None)
 
 
 def test_a_file_in_latin_1(file):
-    assert BrokerConfig.load(file(b"# caf\xe9\nbroker.rack=\xe9"), {}, None).rack == "é"
+    assert load(file(b"# caf\xe9\nbroker.rack=\xe9"), {}, None).rack == "é"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from ottla.config import (
     BROKER,
-    BrokerConfig,
     ConfigEntry,
     Source,
     configure,
@@ -15,10 +14,11 @@ from ottla.config import (
     describe_topic,
 )
 from ottla.config.differences import ADDED, OTHER_DEFAULTS
+from ottla.config.loading import load
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "config"
 KAFKA = json.loads((GOLDEN / "described.json").read_text())
-STATIC = BrokerConfig.load(str(GOLDEN / "server.properties"), {}, None)
+STATIC = load(str(GOLDEN / "server.properties"), {}, None)
 
 # Kafka's controller writes this one itself when it turns on eligible leader replicas.
 FIRST = {"min.insync.replicas": "1"}

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from ottla.errors import KafkaError
 from ottla.storage.compaction import rewriting as compaction
 from ottla.storage.compaction.rewriting import Cleaning
+from ottla.storage.core.aborted import AbortedTransaction
 from ottla.storage.core.batch_filter import LastWritten
 from ottla.storage.core.names import CLEANED, LOG, name
 from ottla.storage.core.offset_map import OffsetMap, fingerprint
 from ottla.storage.log import aborted_index
-from ottla.storage.log.aborted_index import AbortedTransaction
 from ottla.storage.workers.worker import WorkerDied
 from ottla.system import RealDisk
 from ottla.wire import batch as batches

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 from ottla.errors import Code, KafkaError
+from ottla.storage.core.aborted import AbortedIndex, AbortedTransaction
 from ottla.storage.log import aborted_index
-from ottla.storage.log.aborted_index import AbortedIndex, AbortedTransaction
 from ottla.wire.batch import iterate
 from ottla.wire.markers import Marker
 from support.logs import T0, append_verified, end_transaction, fill, make_batch, open_log, read_some

@@ -1,4 +1,4 @@
-"""Why somebody may or may not do something: the rule that decides, by the same code as the authorizer's. Pure."""
+"""Why somebody may or may not do something: the rule that decides, by the same code as the authorizer's."""
 
 import shlex
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""ACLs in words for people at a terminal: `topic:orders`, `topic:ord*`, `READ`, and whole sentences. Pure."""
+"""ACLs in words for people at a terminal: `topic:orders`, `topic:ord*`, `READ`, and whole sentences."""
 
 import ipaddress
 from collections.abc import Iterable, Sequence

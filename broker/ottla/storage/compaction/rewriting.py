@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from ottla.errors import Code, KafkaError
 from ottla.ports import Disk
 from ottla.storage.core import names
+from ottla.storage.core.aborted import AbortedTransaction
 from ottla.storage.core.batch_filter import BatchFilter, LastWritten
 from ottla.storage.core.cleaned_transactions import CleanedTransactions
 from ottla.storage.core.offset_map import KEYS_MAX, OffsetMap
 from ottla.storage.directories.files import FileCache
 from ottla.storage.log import aborted_index
-from ottla.storage.log.aborted_index import AbortedTransaction
 from ottla.storage.log.scan import scan
 from ottla.storage.log.segment import Segment
 from ottla.storage.workers.worker import WorkerDied

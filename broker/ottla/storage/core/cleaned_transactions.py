@@ -6,7 +6,7 @@ of the cleaned segment as long as its marker does.
 
 from collections.abc import Iterable
 
-from ottla.storage.log.aborted_index import AbortedTransaction
+from ottla.storage.core.aborted import AbortedTransaction
 from ottla.wire.batch import Batch
 from ottla.wire.records import iterate
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.errors import Code, KafkaError
+from ottla.storage.core.aborted import AbortedTransaction
 from ottla.storage.core.verification import Ticket, Verifications
-from ottla.storage.log.aborted_index import AbortedTransaction
 from ottla.wire.batch import CONTROL_BIT, SEQUENCE_MAX, TRANSACTIONAL_BIT, Batch
 from ottla.wire.markers import Marker
 from ottla.wire.records import iterate

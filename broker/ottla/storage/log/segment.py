@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ottla.ports import Buffer
 from ottla.storage.core import names
+from ottla.storage.core.aborted import AbortedIndex
 from ottla.storage.directories.files import FileCache, OpenFile
-from ottla.storage.log.aborted_index import AbortedIndex
 from ottla.storage.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from ottla.storage.log.scan import Reader, scan
 from ottla.storage.log.segment_files import FILE_KINDS, SegmentFiles

@@ -8,9 +8,9 @@ from threading import Lock
 
 from ottla.ports import Disk, File
 from ottla.storage.core import names
+from ottla.storage.core.aborted import AbortedIndex, AbortedTransaction
 from ottla.storage.directories.files import FileCache, Handle, OpenFile
 from ottla.storage.log import aborted_index, snapshots
-from ottla.storage.log.aborted_index import AbortedIndex, AbortedTransaction
 
 __all__ = ["FILE_KINDS", "SegmentFiles", "sync_path"]
 
