@@ -126,6 +126,18 @@ MUTANTS = {
         {"Delivery.ACKNOWLEDGED", "Delivery.ARCHIVED"},
     ),
     "a default": Mutant(COMMANDS, f"{NEW_TOPICS}False", f"{NEW_TOPICS}True", {"CreateTopics.validate_only"}),
+    "order of what is hashed": Mutant(
+        "metadata/model/acls.py",
+        "    operation: int\n    permission: int\n\n    @property\n    def id",
+        "    permission: int\n    operation: int\n\n    @property\n    def id",
+        {"AclBinding.the whole"},
+    ),
+    "more of what is hashed": Mutant(
+        "metadata/model/acls.py",
+        "    permission: int\n\n    @property\n    def id",
+        "    permission: int\n    more: int = 0\n\n    @property\n    def id",
+        {"AclBinding.the whole"},
+    ),
     "what DescribeQuorum shows": Mutant(
         QUORUM,
         "    leader_epoch: int\n",

@@ -24,6 +24,7 @@ Shapes = dict[str, dict[str, list[Any]]]
 PROTOCOLS = ("control_pb2", "metadata_pb2", "quorum_pb2")
 ASKED = ("ottla.share", "ottla.txn")  # whose modules `questions` and `messages` have what brokers ask each other
 CODECS = ("decode", "Decoder", "encode")
+HASHED = ("AclBinding",)  # its id in the metadata follows from all its fields in their order
 ANSWER_TYPE = 3  # which argument of Asking.ask it is
 # What a module packs or reads without naming its type there, by the module's last name: where the type is found.
 ELSEWHERE = {
@@ -40,7 +41,7 @@ ELSEWHERE = {
     ("messages", "voters"): "Voters, which the same module reads",
     ("store", "state"): "HardState, which the same module reads",
     ("store", "hard_state"): "the same",
-    ("acls", "self"): "stays here: the id of a binding is a hash of it",
+    ("acls", "self"): "HASHED",
 }
 
 
@@ -98,7 +99,7 @@ def packed_shapes() -> Shapes:
         notes.note(kind)
     for module in asked:
         notes.note_names(module)
-    for name in sorted({one.__module__ for one in notes.structs.values()}):
+    for name in sorted({one.__module__ for one in notes.types.values() if is_struct(one)}):
         notes.note_numbers(importlib.import_module(name))
     return notes.shapes
 
@@ -116,7 +117,7 @@ class Notes:
 
     def __init__(self) -> None:
         self.shapes: Shapes = {}
-        self.structs: dict[str, Any] = {}
+        self.types: dict[str, Any] = {}
 
     def note(self, kind: Any) -> None:
         """The struct or the enum, or those that the type is made of."""
@@ -124,13 +125,16 @@ class Notes:
             self.note(part)
         origin = getattr(kind, "__origin__", kind)
         if isinstance(origin, type) and issubclass(origin, Enum):
-            self.shapes[origin.__name__] = {one.name: [one.value] for one in origin}
-        elif is_struct(origin) and self.structs.setdefault(origin.__name__, origin) is not origin:
-            raise Unknown(f"{origin} and {self.structs[origin.__name__]} have the same name")
-        elif is_struct(origin) and origin.__name__ not in self.shapes:
+            self.shapes[self.name(origin)] = {one.name: [one.value] for one in origin}
+        elif is_struct(origin) and self.name(origin) not in self.shapes:
             self.shapes[origin.__name__] = struct_shape(origin)
             for one in msgspec.structs.fields(origin):
                 self.note(one.type)
+
+    def name(self, kind: type) -> str:
+        if self.types.setdefault(kind.__name__, kind) is not kind:
+            raise Unknown(f"{kind} and {self.types[kind.__name__]} have the same name")
+        return kind.__name__
 
     def note_names(self, module: ModuleType) -> None:
         """Methods, which questions have and modules name in capitals."""
@@ -145,7 +149,7 @@ class Notes:
         """Of each class of the module that is nothing but numbers with names."""
         for one in own(module):
             if numbers := {name: [value] for name, value in constants(one).items()}:
-                self.shapes[one.__name__] = numbers
+                self.shapes[self.name(one)] = numbers
 
 
 def constants(one: type) -> Mapping[str, int]:
@@ -162,7 +166,8 @@ def struct_shape(kind: Any) -> dict[str, list[Any]]:
         one.encode_name: [one.required, words(one.type), default(one), place if config.array_like else None]
         for place, one in enumerate(msgspec.structs.fields(kind))
     }
-    shape["the whole"] = [False, config.array_like, config.tag, config.tag_field, config.forbid_unknown_fields]
+    hashed = list(shape) if kind.__name__ in HASHED else None
+    shape["the whole"] = [False, hashed, config.array_like, config.tag, config.tag_field, config.forbid_unknown_fields]
     return shape
 
 
