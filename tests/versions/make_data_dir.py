@@ -31,7 +31,7 @@ from support.ottla_broker import OttlaBroker
 from support.process import BrokerProcess
 from support.sharing import give_settings, turn_on
 from support.transactions import producer
-from support.versions import FOLDER, PREVIOUS, unpack
+from support.versions import FOLDER, PREVIOUS, commit_of, unpack
 from support.waiting import eventually
 
 YEAR_S = 365 * 24 * 3600
@@ -74,6 +74,7 @@ def make(variant: Variant, folder: Path, code: Path) -> None:
     share(broker, first_ms)
     with Connection(broker.port) as connection:
         facts = {"first_ms": first_ms, "sessions": sessions(Talk(connection), broker.bootstrap, first_ms)}
+    facts["written by"] = commit_of(PREVIOUS)
     members = join(broker.bootstrap)
     facts["observed"] = observed(broker, GROUPS, TRANSACTIONAL_IDS)
     (broker.kill if variant.killed else broker.stop)()

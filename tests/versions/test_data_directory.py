@@ -1,4 +1,5 @@
-"""This broker starts on a data directory that the one before it wrote; clients find everything there, and go on.
+"""This broker starts on a data directory that the one before it wrote, or the one before that; clients find everything
+there, and go on.
 
 `stopped` was written long ago and stopped cleanly, `killed` far in the future and killed with -9: see make_data_dir.py.
 """
@@ -23,6 +24,7 @@ from support.transactions import producer, transact
 from support.versions import FOLDER, unpack
 from support.waiting import eventually
 
+VARIANTS = ("stopped", "killed", "edb5fe4/stopped", "edb5fe4/killed")
 PARTITIONS = 4
 SOON = (Code.concurrent_transactions, Code.coordinator_load_in_progress, Code.not_coordinator)
 
@@ -34,7 +36,7 @@ class Kept:
         unpack(variant, folder)
         self.facts: dict[str, Any] = json.loads((FOLDER / f"{variant}.json").read_text())
         self.broker = OttlaBroker(folder, settings=SETTINGS)
-        self.expired = variant == "stopped"
+        self.expired = variant.endswith("stopped")
         self.folder = folder
 
     @property
@@ -69,9 +71,9 @@ class Kept:
         return [(message.value() or b"").decode() for message in found]
 
 
-@pytest.fixture(scope="module", params=["stopped", "killed"])
+@pytest.fixture(scope="module", params=VARIANTS)
 def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
-    made = Kept(request.param, tmp_path_factory.mktemp(request.param))
+    made = Kept(request.param, tmp_path_factory.mktemp("kept"))
     made.broker.start()
     yield made
     made.broker.close()
