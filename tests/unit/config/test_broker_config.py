@@ -52,6 +52,41 @@ def test_flags_win_over_the_file_and_say_where_a_value_came_from(file):
     assert config.sources["log.retention.hours"] == f"{path}, line 4"
 
 
+NAMED = "PLAINTEXT://:9092,CONTROLLER://:9093"
+
+
+@pytest.mark.parametrize(
+    ("servers", "more", "others"),
+    [
+        ("a:9094,[::2]:9094", {}, ("a:9094", "[::2]:9094")),
+        ("a:9094,HERE:9094,b:9094", {}, ("a:9094", "b:9094")),
+        ("here:9094", {}, ()),
+        ("127.0.0.1:7", {"ottla_grpc_port": "7"}, ()),
+        ("127.0.0.1:8", {"ottla_grpc_port": "7"}, ("127.0.0.1:8",)),
+        ("localhost:9093", {"listeners": NAMED, "controller_listener_names": "CONTROLLER"}, ()),
+        ("there:9093", {"listeners": NAMED, "controller_listener_names": "CONTROLLER"}, ("there:9093",)),
+        (
+            "there:9093",
+            {
+                "listeners": NAMED,
+                "controller_listener_names": "CONTROLLER",
+                "advertised_listeners": "PLAINTEXT://there:19092",
+            },
+            (),
+        ),
+        ("a:9094", {"controller_quorum_voters": "0@here:9094"}, ()),
+    ],
+)
+def test_other_nodes_are_asked_for_the_voters(servers, more, others):
+    assert with_settings(controller_quorum_bootstrap_servers=servers, **more).quorum_servers == others
+
+
+def test_voters_win_over_bootstrap_servers_with_a_warning():
+    config = with_settings(controller_quorum_bootstrap_servers="a:1", controller_quorum_voters="0@here:9094")
+    name = "controller.quorum.bootstrap.servers"
+    assert config.warnings == (f"--set: {name} is ignored: controller.quorum.voters names the voters",)
+
+
 @pytest.mark.parametrize(
     ("settings", "listeners", "advertised"),
     [

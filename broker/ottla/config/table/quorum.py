@@ -27,9 +27,8 @@ SETTINGS: tuple[Setting, ...] = (
            doc="Voters of the metadata quorum: id@host:port of their gRPC servers, separated by commas. Only an empty"
                " metadata log is seeded with it; later the log knows its voters, and a difference is a warning."),
     broker("controller.quorum.bootstrap.servers", LIST, (), HIGH, valid=NonEmptyList(),
-           doc="Nodes of a fleet to join: host:port of their ottla.grpc.port, separated by commas. A node with an empty"
-               " metadata log asks them for the voters until one answers, and follows without a vote; later it knows"
-               " the voters itself. Its own address alone begins a fleet of one. Ignored with controller.quorum.voters."),
+           doc="The fleet to join: host:port, with ottla.grpc.port, of nodes that one without metadata asks for the"
+               " voters. A node's own address alone begins a fleet of one. Ignored with controller.quorum.voters."),
     broker("controller.quorum.append.linger.ms", INT, 25, MEDIUM, valid=at_least(0), effect="none",
            doc="How long the quorum leader gathers records before it writes them."),
     broker("controller.quorum.election.backoff.max.ms", INT, 1000, HIGH, valid=at_least(0), effect="none",
