@@ -19,6 +19,7 @@ __all__ = ["Addresses", "addresses"]
 
 
 Read = TypeVar("Read")
+EVERY_ADDRESS = ("", "0.0.0.0", "::")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -26,6 +27,8 @@ class Addresses(NamedTuple):
     listeners: tuple[Endpoint, ...]
     advertised: tuple[Endpoint, ...]
     controller_listeners: tuple[Endpoint, ...]
+    host: str
+    """Where other nodes reach this one, unless controller.quorum.voters says it."""
     voters: tuple[Voter, ...]
     quorum_servers: tuple[str, ...]
     """host:port of other nodes, which are asked for the voters; none where controller.quorum.voters names them."""
@@ -57,10 +60,12 @@ def addresses(
     own_ports = {values["ottla.grpc.port"], *(endpoint.port for endpoint in listeners if endpoint.name in controllers)}
     own_hosts = {hostname, *LOOPBACK, *(endpoint.host for endpoint in (*listeners, *all_advertised))}
     others = _others(servers, hosts={host.lower() for host in own_hosts}, ports=own_ports)
+    advertised = _advertised(clients, advertised, hostname)
     return Addresses(
         listeners=clients,
-        advertised=_advertised(clients, advertised, hostname),
+        advertised=advertised,
         controller_listeners=tuple(endpoint for endpoint in listeners if endpoint.name in controllers),
+        host=_host((*advertised, *all_advertised, *listeners), hostname),
         voters=voters,
         quorum_servers=() if voters else others,
     )
@@ -69,6 +74,11 @@ def addresses(
 def _others(servers: Iterable[Server], *, hosts: Set[str], ports: Set[int]) -> tuple[str, ...]:
     """Without the node itself: an own port of an own host. Kafka's files name a node that begins a fleet like this."""
     return tuple(str(one) for one in servers if one.host.lower() not in hosts or one.port not in ports)
+
+
+def _host(endpoints: Iterable[Endpoint], hostname: str) -> str:
+    """A controller that is no broker has only controller listeners, advertised or not."""
+    return next((one.host for one in endpoints if one.host not in EVERY_ADDRESS), hostname)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ class BrokerConfig:
     listeners: tuple[Endpoint, ...]  # for clients
     advertised: tuple[Endpoint, ...]  # what Metadata answers; port 0 stands for the port that was bound
     controller_listeners: tuple[Endpoint, ...]
+    host: str  # where other nodes reach this one, unless `voters` says it
     voters: tuple[Voter, ...]
     quorum_servers: tuple[str, ...]  # host:port of other nodes that know the voters, where no setting names them
     log_dirs: tuple[str, ...]
@@ -103,6 +104,7 @@ def configure(given: Mapping[str, str], sources: Mapping[str, str], *, hostname:
         listeners=places.listeners,
         advertised=places.advertised,
         controller_listeners=places.controller_listeners,
+        host=places.host,
         voters=places.voters,
         quorum_servers=places.quorum_servers,
     )

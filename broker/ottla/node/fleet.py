@@ -131,7 +131,7 @@ def place(config: BrokerConfig) -> tuple[str, int]:
     port = config["ottla.grpc.port"] if given or own is None else own.port
     if own is not None:
         return bracketed(own.host), port
-    return bracketed(config.advertised[0].host if config.advertised else "localhost"), port
+    return bracketed(config.host), port
 
 
 def bind_address(host: str) -> str:

@@ -81,6 +81,22 @@ def test_other_nodes_are_asked_for_the_voters(servers, more, others):
     assert with_settings(controller_quorum_bootstrap_servers=servers, **more).quorum_servers == others
 
 
+@pytest.mark.parametrize(
+    ("settings", "host"),
+    [
+        ({}, "127.0.0.1"),
+        ({"listeners": "PLAINTEXT://:9092"}, "here"),
+        ({"listeners": NAMED, "advertised_listeners": "PLAINTEXT://there:1,CONTROLLER://ctl:2"}, "there"),
+        ({"listeners": "CONTROLLER://:9093"}, "here"),
+        ({"listeners": "CONTROLLER://0.0.0.0:9093"}, "here"),
+        ({"listeners": "CONTROLLER://ctl:9093"}, "ctl"),
+        ({"listeners": "CONTROLLER://:9093", "advertised_listeners": "CONTROLLER://ctl:2"}, "ctl"),
+    ],
+)
+def test_where_other_nodes_reach_this_one(settings, host):
+    assert with_settings(controller_listener_names="CONTROLLER", **settings).host == host
+
+
 def test_voters_win_over_bootstrap_servers_with_a_warning():
     config = with_settings(controller_quorum_bootstrap_servers="a:1", controller_quorum_voters="0@here:9094")
     name = "controller.quorum.bootstrap.servers"
