@@ -1,16 +1,21 @@
 """kafka-metadata-quorum add-controller and remove-controller, unmodified, given the settings of a node."""
 
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.fleet import FleetOf
-from support.fleet_members import OttlaMember
+from support.fleet_members import OttlaMember, Seat
+from support.fleet_view import view_of
 from support.java import Finished, java_tool
+from support.librdkafka import make_topic
+from support.ports import free_port
 from support.waiting import eventually
 
 TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 NOBODY = "AAAAAAAAAAAAAAAAAAAAZw"
+JOINS = 3
 ERRORS = "org.apache.kafka.common.errors"
 
 
@@ -106,3 +111,70 @@ def test_a_node_that_does_not_follow_is_not_added(fleet: FleetOf, tmp_path: Path
     refused = add(fleet.bootstrap, server_properties(member, tmp_path, **more), code=1)
     problem = "The voters were not changed: node 9 does not follow the metadata log; try again."
     assert f"{ERRORS}.TimeoutException: {problem}" in refused.err
+
+
+@pytest.fixture
+def joining(make_fleet: Callable[..., FleetOf], tmp_path: Path) -> Iterator[tuple[FleetOf, OttlaMember]]:
+    """A fleet, started, and a node with both roles that knows of it only where some of its nodes are."""
+    fleet = make_fleet()
+    fleet.start()
+    known = fleet.members[0]
+    assert isinstance(known, OttlaMember)
+    seat = Seat(JOINS, "d", known.host, free_port(), known.seat.cluster_id, "")
+    member = OttlaMember(tmp_path / "joins", seat, {})
+    del member.settings["controller.quorum.voters"]
+    yield fleet, member
+    member.close()
+
+
+def ports_of(fleet: FleetOf) -> list[int]:
+    return [member.seat.quorum_port for member in fleet.members if isinstance(member, OttlaMember)]
+
+
+def test_a_node_joins_by_bootstrap_servers(joining: tuple[FleetOf, OttlaMember], tmp_path: Path, name: str) -> None:
+    """The first of the servers is dead. When all nodes stop, they start without asking each other."""
+    fleet, member = joining
+    servers = ",".join(f"127.0.0.1:{port}" for port in (free_port(), *ports_of(fleet)[:2], member.seat.quorum_port))
+    member.settings["controller.quorum.bootstrap.servers"] = servers
+    member.start()
+    view = eventually(lambda: view_of(member), lambda seen: seen is not None and len(seen.brokers) == 4)
+    assert view is not None
+    make_topic(member.bootstrap, name, partitions=1, replicas=4)
+    eventually(lambda: fleet.partition(name, 0), lambda seen: seen is not None and seen.whole)
+    place, status = replication(fleet)[JOINS]
+    assert status == "Observer"
+
+    member.stop()
+    fleet.stop()
+    for one in (member, *fleet.members):
+        one.start(wait=False)
+    for one in (member, *fleet.members):
+        one.wait_until_ready()
+    eventually(lambda: fleet.partition(name, 0), lambda seen: seen is not None and seen.whole)
+    assert replication(fleet)[JOINS] == (place, "Observer")
+    assert member.log_path.read_text().count("names the voters") == 1
+
+    add(fleet.bootstrap, server_properties(member, tmp_path))
+    assert replication(fleet)[JOINS] == (place, "Follower")
+
+
+def test_a_node_refuses_a_fleet_that_is_not_its_own_and_a_port_for_clients(fleet: FleetOf, tmp_path: Path) -> None:
+    known = fleet.members[0]
+    assert isinstance(known, OttlaMember)
+    own, theirs = "AAAAAAAAAAAAAAAAAAAAAA", known.seat.cluster_id
+    cases = (
+        (own, f"127.0.0.1:{known.seat.quorum_port}", f"belongs to cluster {theirs}, node {JOINS} to cluster {own}"),
+        (theirs, known.bootstrap, f"{known.bootstrap} is a port for Kafka clients; give the node's ottla.grpc.port"),
+    )
+    for cluster_id, server, sentence in cases:
+        seat = Seat(JOINS, "d", known.host, free_port(), cluster_id, "")
+        stray = OttlaMember(tmp_path / cluster_id, seat, {"process.roles": "broker"})
+        del stray.settings["controller.quorum.voters"]
+        stray.settings["controller.quorum.bootstrap.servers"] = server
+        try:
+            stray.start(wait=False)
+            eventually(lambda: stray.running, lambda runs: not runs)  # noqa: B023
+            assert "controller.quorum.bootstrap.servers: " in stray.log_tail()
+            assert sentence in stray.log_tail()
+        finally:
+            stray.close()

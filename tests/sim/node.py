@@ -19,7 +19,7 @@ from ottla.node.fleet import FleetPart
 from ottla.node.node import DataLoopStuck
 from ottla.node.peers import PeersPart
 from ottla.node.quorum import QuorumPart
-from ottla.raft.core.messages import Entry, Member, Message
+from ottla.raft.core.messages import Entry, Member, Message, Voters
 from ottla.replica.host import ReplicaHost
 from ottla.replica.isr_changes import Controller
 from ottla.security.core.principals import ANONYMOUS
@@ -322,7 +322,9 @@ class SimServer:
 class SimFleet(FleetPart):
     """The wiring is FleetPart's own; server, channels and streams are simulated."""
 
-    def __init__(self, life: Life, config: Any, system: System, *, cluster_id: str, member: Member) -> None:
+    def __init__(
+        self, life: Life, config: Any, system: System, *, cluster_id: str, member: Member, seed: Voters
+    ) -> None:
         self.life = life
         self._config, self._system = config, system
         self.host, self.port = address_of(member.id).partition(":")[0], 1

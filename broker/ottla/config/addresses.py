@@ -1,11 +1,12 @@
 """The addresses of a node, from its settings: listeners, advertised listeners, the quorum's voters. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, NamedTuple, TypeVar
 
 from ottla.config.endpoints import (
     BadEndpoint,
     Endpoint,
+    Server,
     Voter,
     parse_listeners,
     parse_protocol_map,
@@ -18,13 +19,19 @@ __all__ = ["Addresses", "addresses"]
 
 
 Read = TypeVar("Read")
+EVERY_ADDRESS = ("", "0.0.0.0", "::")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Addresses(NamedTuple):
     listeners: tuple[Endpoint, ...]
     advertised: tuple[Endpoint, ...]
     controller_listeners: tuple[Endpoint, ...]
+    host: str
+    """Where other nodes reach this one, unless controller.quorum.voters says it."""
     voters: tuple[Voter, ...]
+    quorum_servers: tuple[str, ...]
+    """host:port of other nodes, which are asked for the voters; none where controller.quorum.voters names them."""
 
 
 def addresses(
@@ -45,22 +52,33 @@ def addresses(
     if "listener.security.protocol.map" not in texts:  # as Kafka: a controller's listener needs no entry
         protocols = dict.fromkeys(controllers, "PLAINTEXT") | protocols
     listeners = read("listeners", parse_listeners, protocols)
-    advertised = read("advertised.listeners", parse_listeners, protocols, share_ports=True)
+    all_advertised = read("advertised.listeners", parse_listeners, protocols, share_ports=True)
     clients = tuple(endpoint for endpoint in listeners if endpoint.name not in controllers)
-    advertised = tuple(endpoint for endpoint in advertised if endpoint.name not in controllers)
+    advertised = tuple(endpoint for endpoint in all_advertised if endpoint.name not in controllers)
     voters = read("controller.quorum.voters", parse_voters)
     servers = read("controller.quorum.bootstrap.servers", parse_servers)
-    if len(servers) > 1 and not voters:  # each of them would begin a fleet of its own
-        raise Refusal(
-            "controller.quorum.bootstrap.servers names several nodes, but not who of them votes; "
-            "set controller.quorum.voters=id@host:port,… too, the same on every node"
-        )
+    own_ports = {values["ottla.grpc.port"], *(endpoint.port for endpoint in listeners if endpoint.name in controllers)}
+    own_hosts = {hostname, *LOOPBACK, *(endpoint.host for endpoint in (*listeners, *all_advertised))}
+    others = _others(servers, hosts={host.lower() for host in own_hosts}, ports=own_ports)
+    advertised = _advertised(clients, advertised, hostname)
     return Addresses(
         listeners=clients,
-        advertised=_advertised(clients, advertised, hostname),
+        advertised=advertised,
         controller_listeners=tuple(endpoint for endpoint in listeners if endpoint.name in controllers),
+        host=_host((*advertised, *all_advertised, *listeners), hostname),
         voters=voters,
+        quorum_servers=() if voters else others,
     )
+
+
+def _others(servers: Iterable[Server], *, hosts: Set[str], ports: Set[int]) -> tuple[str, ...]:
+    """Without the node itself: an own port of an own host. Kafka's files name a node that begins a fleet like this."""
+    return tuple(str(one) for one in servers if one.host.lower() not in hosts or one.port not in ports)
+
+
+def _host(endpoints: Iterable[Endpoint], hostname: str) -> str:
+    """A controller that is no broker has only controller listeners, advertised or not."""
+    return next((one.host for one in endpoints if one.host not in EVERY_ADDRESS), hostname)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The configuration a broker starts with: typed values, addresses and directories from given texts. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -29,7 +29,9 @@ class BrokerConfig:
     listeners: tuple[Endpoint, ...]  # for clients
     advertised: tuple[Endpoint, ...]  # what Metadata answers; port 0 stands for the port that was bound
     controller_listeners: tuple[Endpoint, ...]
+    host: str  # where other nodes reach this one, unless `voters` says it
     voters: tuple[Voter, ...]
+    quorum_servers: tuple[str, ...]  # host:port of other nodes that know the voters, where no setting names them
     log_dirs: tuple[str, ...]
 
     def __getitem__(self, name: str) -> Any:
@@ -83,12 +85,19 @@ def configure(given: Mapping[str, str], sources: Mapping[str, str], *, hostname:
         explicit=MappingProxyType(texts),
         sources=MappingProxyType(origins),
         values=MappingProxyType(values),
-        warnings=(*warnings, *unused_security(places.listeners, origins), *warn_of_authorizer(values, origins)),
+        warnings=(
+            *warnings,
+            *_warn_of_unused_servers(values, origins),
+            *unused_security(places.listeners, origins),
+            *warn_of_authorizer(values, origins),
+        ),
         log_dirs=_log_dirs(values),
         listeners=places.listeners,
         advertised=places.advertised,
         controller_listeners=places.controller_listeners,
+        host=places.host,
         voters=places.voters,
+        quorum_servers=places.quorum_servers,
     )
 
 
@@ -114,6 +123,12 @@ def _warning(name: str, origin: str) -> str | None:
     nearest = get_close_matches(name, BROKER, n=1)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
     return f"{origin}: unknown setting {name} is ignored{hint}"
+
+
+def _warn_of_unused_servers(values: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[str]:
+    name = "controller.quorum.bootstrap.servers"
+    if values[name] and values["controller.quorum.voters"]:
+        yield f"{origins[name]}: {name} is ignored: controller.quorum.voters names the voters"
 
 
 def _refuse_if(problem: str | None, name: str, text: str, origin: str) -> None:

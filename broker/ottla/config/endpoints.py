@@ -3,12 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 __all__ = [
     "PORT_MAX",
     "PROTOCOLS",
     "BadEndpoint",
     "Endpoint",
+    "Server",
     "Voter",
     "parse_listeners",
     "parse_protocol_map",
@@ -57,6 +59,15 @@ class Endpoint:
 
     def with_host(self, host: str) -> "Endpoint":
         return replace(self, host=host)
+
+
+class Server(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +122,13 @@ def parse_voters(parts: Sequence[str]) -> tuple[Voter, ...]:
     return tuple(voters)
 
 
-def parse_servers(parts: Sequence[str]) -> tuple[tuple[str, int], ...]:
+def parse_servers(parts: Sequence[str]) -> tuple[Server, ...]:
     servers = []
     for part in parts:
         match = SERVER.fullmatch(part)
         if not match or int(match[2]) > PORT_MAX:
             raise BadEndpoint(f"{part!r} is not host:port")
-        servers.append((match[1], int(match[2])))
+        servers.append(Server(match[1], int(match[2])))
     return tuple(servers)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from ottla.config import BrokerConfig
 from ottla.metadata.runtime.rounds import Rounds
 from ottla.metadata.runtime.watch import BrokerWatch
-from ottla.node.quorum import QuorumPart, bracketed, seed_voters
-from ottla.raft.core.messages import Member
+from ottla.node.quorum import QuorumPart, bracketed
+from ottla.raft.core.messages import Member, Voters
 from ottla.raft.voter_changes import VoterChanges
 from ottla.rpc.channels import Channels
 from ottla.rpc.control import SERVICE, ControlService
@@ -38,6 +38,7 @@ class FleetPart:
         *,
         cluster_id: str,
         member: Member,
+        seed: Voters,
     ) -> None:
         self._config = config
         self._system = system
@@ -58,7 +59,7 @@ class FleetPart:
         self.transport = QuorumTransport(
             identity,
             channels=self.channels,
-            seed=seed_voters(config),
+            seed=seed,
             on_gone=self._process_gone,
             threads=system.threads,
         )
@@ -130,7 +131,7 @@ def place(config: BrokerConfig) -> tuple[str, int]:
     port = config["ottla.grpc.port"] if given or own is None else own.port
     if own is not None:
         return bracketed(own.host), port
-    return bracketed(config.advertised[0].host if config.advertised else "localhost"), port
+    return bracketed(config.host), port
 
 
 def bind_address(host: str) -> str:

@@ -44,6 +44,11 @@ class Foundation:
                 "the data directory is empty and the fleet has several voters: "
                 "run `ottla format --cluster-id ID` with the same id on every node, or set cluster.id"
             )
+        if self._config.quorum_servers:
+            raise Refusal(
+                "the data directory is empty and controller.quorum.bootstrap.servers names a fleet to join: "
+                "run `ottla format --cluster-id ID` with the fleet's id, or set cluster.id"
+            )
         return uuid_text(system.new_uuid())
 
     @property

@@ -8,7 +8,7 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.config import BrokerConfig
 from ottla.errors import Refusal
@@ -24,7 +24,7 @@ from ottla.node.data import DataPart
 from ottla.node.foundation import Foundation
 from ottla.node.membership import FleetMembership, LoneMembership, Membership
 from ottla.node.quorum import QuorumPart, seed_voters
-from ottla.raft.core.messages import Member
+from ottla.raft.core.messages import Member, Voters
 from ottla.security.audit import AuditFiles
 from ottla.security.core.audit import AuditTrail, NoTrail
 from ottla.storage.core.names import TopicPartition
@@ -47,10 +47,10 @@ STOP_PULSE_SECONDS_MAX = 10.0
 PULSE_LOOK_SECONDS = 0.5
 
 
-def over_grpc(config: BrokerConfig, system: System, *, cluster_id: str, member: Member) -> "FleetPart":
+def over_grpc(config: BrokerConfig, system: System, **who: Any) -> "FleetPart":
     from ottla.node.fleet import FleetPart  # a broker alone does without gRPC
 
-    return FleetPart(config, system, cluster_id=cluster_id, member=member)
+    return FleetPart(config, system, **who)
 
 
 class DataLoopStuck(Exception):
@@ -157,14 +157,18 @@ class Node:
         self.ports = data_part.broker.ports
 
     async def _start_quorum(self, member: Member) -> QuorumPart:
+        seed = await self._seed()
         if _is_one_of_several(self.config):
-            self._fleet = self._make_fleet(self.config, self._control_system, cluster_id=self.cluster_id, member=member)
+            self._fleet = self._make_fleet(
+                self.config, self._control_system, cluster_id=self.cluster_id, member=member, seed=seed
+            )
             self._fleet.audit_to(self._data.broker.trail if self._data is not None else self._open_trail())
         quorum = self._quorum = QuorumPart(
             self.config,
             self._control_system,
             cluster_id=self.cluster_id,
             member=member,
+            seed=seed,
             transport=self._fleet.transport if self._fleet else None,
             on_failure=self._fail,
         )
@@ -178,6 +182,14 @@ class Node:
             await self._fleet.start(quorum)
         await quorum.driver.until_leader_known()
         return quorum
+
+    async def _seed(self) -> Voters:
+        """By the settings; a node that joins a fleet asks for it, once."""
+        if not self.config.quorum_servers:
+            return seed_voters(self.config)
+        from ottla.node.joining import voters_to_join
+
+        return await voters_to_join(self.config, self._control_system, cluster_id=self.cluster_id)
 
     def _open_trail(self) -> AuditTrail:
         """Of a node that is no broker."""
@@ -281,4 +293,5 @@ class Node:
 
 def _is_one_of_several(config: BrokerConfig) -> bool:
     others_vote = any(voter.id != config.node_id for voter in config.voters)
-    return others_vote or "broker" not in config.roles or "ottla.grpc.port" in config.explicit
+    joins = bool(config.quorum_servers)
+    return others_vote or joins or "broker" not in config.roles or "ottla.grpc.port" in config.explicit

@@ -35,15 +35,18 @@ HEARTBEATS_PER_TIMEOUT = 8
 
 
 def seed_voters(config: BrokerConfig) -> Voters:
-    """The voters of an empty metadata log; one that has entries knows its own."""
+    """The voters of an empty metadata log by the settings; one that has entries knows its own."""
     named = tuple(Voter(v.id, endpoint=f"{bracketed(v.host)}:{v.port}") for v in config.voters)
     votes = any(voter.id == config.node_id for voter in named)
     if named and votes != ("controller" in config.roles):
         problem = "has not the role controller, but is among" if votes else "has the role controller, but is not among"
         voters = config.explicit["controller.quorum.voters"]
         raise Refusal(f"node {config.node_id} {problem} controller.quorum.voters={voters}")
-    if not named and "controller" not in config.roles:
-        raise Refusal("a broker without the role controller needs controller.quorum.voters to find the quorum")
+    if not named and "controller" not in config.roles and not config.quorum_servers:
+        raise Refusal(
+            "a broker without the role controller needs controller.quorum.voters, or the addresses of other nodes in "
+            "controller.quorum.bootstrap.servers, to find the quorum"
+        )
     return named or (Voter(config.node_id),)
 
 
@@ -61,12 +64,13 @@ class QuorumPart:
         *,
         cluster_id: str,
         member: Member,
+        seed: Voters,
         transport: Transport | None,
         on_failure: Callable[[Refusal], None],
     ) -> None:
         self._config = config
         self._on_failure = on_failure
-        self._seed = seed_voters(config)
+        self._seed = seed
         self._started = False
         self.live_brokers: Callable[[], Set[int]] = frozenset
         self.feed = MetadataMachine(cluster_id)
@@ -98,6 +102,8 @@ class QuorumPart:
         self._warn_of_other_voters()
 
     def _warn_of_other_voters(self) -> None:
+        if self._config.quorum_servers:
+            return
         log_says = {(voter.id, voter.endpoint) for voter in self.driver.raft.log.voters}
         if log_says != {(voter.id, voter.endpoint) for voter in self._seed}:
             voters = ", ".join(f"{node}@{endpoint}" for node, endpoint in sorted(log_says))

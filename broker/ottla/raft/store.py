@@ -53,6 +53,11 @@ class RaftStore:
 
     # -- start
 
+    def stored_seed(self) -> Voters | None:
+        """The seed of an earlier load; None when there was none yet. Writes nothing."""
+        path = self._path(STATE_NAME)
+        return self._read_state(path).seed if self._disk.exists(path) else None
+
     def load(self, seed: Voters) -> Stored:
         """Read everything and cut a torn tail. `seed`: the voters of a new quorum; ignored if there is a log.
 
@@ -91,6 +96,9 @@ class RaftStore:
             state = HardState(seed=seed)
             self._disk.replace_file(path, msgspec.json.encode(state))
             return state
+        return self._read_state(path)
+
+    def _read_state(self, path: str) -> HardState:
         try:
             state = msgspec.json.decode(self._disk.read_file(path), type=HardState)
         except msgspec.DecodeError as error:

@@ -87,7 +87,8 @@ class ControlService:
 
     async def _describe_quorum(self, request: pb.DescribeQuorumRequest, context: Context) -> pb.DescribeQuorumReply:
         await self.require_leader(context)
-        return pb.DescribeQuorumReply(state=msgspec.msgpack.encode(self.driver.describe()))
+        state = msgspec.msgpack.encode(self.driver.describe())
+        return pb.DescribeQuorumReply(state=state, cluster_id=self.feed.image.cluster_id)
 
     async def require_leader(self, context: Context) -> None:
         if not self.controller.is_active:

@@ -53,6 +53,57 @@ def test_flags_win_over_the_file_and_say_where_a_value_came_from(file):
     assert config.sources["log.retention.hours"] == f"{path}, line 4"
 
 
+NAMED = "PLAINTEXT://:9092,CONTROLLER://:9093"
+
+
+@pytest.mark.parametrize(
+    ("servers", "more", "others"),
+    [
+        ("a:9094,[::2]:9094", {}, ("a:9094", "[::2]:9094")),
+        ("a:9094,HERE:9094,b:9094", {}, ("a:9094", "b:9094")),
+        ("here:9094", {}, ()),
+        ("127.0.0.1:7", {"ottla_grpc_port": "7"}, ()),
+        ("127.0.0.1:8", {"ottla_grpc_port": "7"}, ("127.0.0.1:8",)),
+        ("localhost:9093", {"listeners": NAMED, "controller_listener_names": "CONTROLLER"}, ()),
+        ("there:9093", {"listeners": NAMED, "controller_listener_names": "CONTROLLER"}, ("there:9093",)),
+        (
+            "there:9093",
+            {
+                "listeners": NAMED,
+                "controller_listener_names": "CONTROLLER",
+                "advertised_listeners": "PLAINTEXT://there:19092",
+            },
+            (),
+        ),
+        ("a:9094", {"controller_quorum_voters": "0@here:9094"}, ()),
+    ],
+)
+def test_other_nodes_are_asked_for_the_voters(servers, more, others):
+    assert with_settings(controller_quorum_bootstrap_servers=servers, **more).quorum_servers == others
+
+
+@pytest.mark.parametrize(
+    ("settings", "host"),
+    [
+        ({}, "127.0.0.1"),
+        ({"listeners": "PLAINTEXT://:9092"}, "here"),
+        ({"listeners": NAMED, "advertised_listeners": "PLAINTEXT://there:1,CONTROLLER://ctl:2"}, "there"),
+        ({"listeners": "CONTROLLER://:9093"}, "here"),
+        ({"listeners": "CONTROLLER://0.0.0.0:9093"}, "here"),
+        ({"listeners": "CONTROLLER://ctl:9093"}, "ctl"),
+        ({"listeners": "CONTROLLER://:9093", "advertised_listeners": "CONTROLLER://ctl:2"}, "ctl"),
+    ],
+)
+def test_where_other_nodes_reach_this_one(settings, host):
+    assert with_settings(controller_listener_names="CONTROLLER", **settings).host == host
+
+
+def test_voters_win_over_bootstrap_servers_with_a_warning():
+    config = with_settings(controller_quorum_bootstrap_servers="a:1", controller_quorum_voters="0@here:9094")
+    name = "controller.quorum.bootstrap.servers"
+    assert config.warnings == (f"--set: {name} is ignored: controller.quorum.voters names the voters",)
+
+
 @pytest.mark.parametrize(
     ("settings", "listeners", "advertised"),
     [
@@ -177,7 +228,6 @@ def test_voters():
         ({"controller_quorum_voters": "a:1"}, "--set: controller.quorum.voters=a:1: 'a:1' is not id@host:port"),
         ({"controller_quorum_voters": "1@a:1,1@b:1"}, "a voter's id appears twice"),
         ({"controller_quorum_bootstrap_servers": "a"}, "'a' is not host:port"),
-        ({"controller_quorum_bootstrap_servers": "a:1,b:1"}, "set controller.quorum.voters=id@host:port,… too"),
         ({"log_dirs": " , "}, "log.dirs is empty"),
         ({"log_dirs": "/a,/a"}, "log.dirs=/a,/a names a directory twice"),
         ({"max_connections_per_ip": "0"}, "max.connections.per.ip=0 shuts all clients out"),

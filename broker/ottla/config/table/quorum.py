@@ -26,9 +26,9 @@ SETTINGS: tuple[Setting, ...] = (
     broker("controller.quorum.voters", LIST, (), HIGH, valid=NonEmptyList(),
            doc="Voters of the metadata quorum: id@host:port of their gRPC servers, separated by commas. Only an empty"
                " metadata log is seeded with it; later the log knows its voters, and a difference is a warning."),
-    broker("controller.quorum.bootstrap.servers", LIST, (), HIGH, valid=NonEmptyList(), effect="none",
-           doc="Addresses to find the metadata quorum: host:port, separated by commas. Accepted from Kafka's files; who"
-               " votes is said by controller.quorum.voters, which is needed too when this names several nodes."),
+    broker("controller.quorum.bootstrap.servers", LIST, (), HIGH, valid=NonEmptyList(),
+           doc="The fleet to join: host:port, with ottla.grpc.port, of nodes that one without metadata asks for the"
+               " voters. A node's own address alone begins a fleet of one. Ignored with controller.quorum.voters."),
     broker("controller.quorum.append.linger.ms", INT, 25, MEDIUM, valid=at_least(0), effect="none",
            doc="How long the quorum leader gathers records before it writes them."),
     broker("controller.quorum.election.backoff.max.ms", INT, 1000, HIGH, valid=at_least(0), effect="none",
