@@ -108,7 +108,7 @@ LONGER = (
         ((*PYTEST, *coordinated(), *AS_NAMED), (*PYTEST, "--fleet", *in_a_fleet(), *AS_NAMED)),
     ),
     Chapter("security", 4, ((*PYTEST, *SECURITY, *AS_NAMED),)),
-    Chapter("from version to version", 1.5, ((*PYTEST, "tests/versions"),)),
+    Chapter("from version to version", 2.5, ((*PYTEST, "tests/versions"),)),
     Chapter("Kubernetes and Spark", 14, ((*PYTEST, "tests/cluster", "--durations=12"),)),
 )
 TIERS = {"test": Tier(12, ON_ONE_MACHINE), "test-all": Tier(60, ON_ONE_MACHINE + LONGER)}
