@@ -347,14 +347,14 @@ def test_a_session_is_resumed_as_long_as_its_certificate_is_good(folder: Path, c
 
     def ask(session: ssl.SSLSession | None) -> tuple[ssl.SSLSession | None, bool]:
         """The session, and whether there was an answer."""
-        with socket.create_connection(("127.0.0.1", listening.port), DEADLINE_S) as raw:
-            with context.wrap_socket(raw, server_hostname="localhost", session=session) as tls:
-                assert tls.session_reused is (session is not None)
-                try:
-                    tls.sendall(heartbeats(1))
-                    return tls.session, bool(tls.recv(1))
-                except (ssl.SSLError, ConnectionError):
-                    return tls.session, False
+        raw = socket.create_connection(("127.0.0.1", listening.port), DEADLINE_S)
+        with context.wrap_socket(raw, server_hostname="localhost", session=session) as tls:
+            assert tls.session_reused is (session is not None)
+            try:
+                tls.sendall(heartbeats(1))
+                return tls.session, bool(tls.recv(1))
+            except (ssl.SSLError, ConnectionError):
+                return tls.session, False
 
     async def test() -> None:
         session, answered = await asyncio.to_thread(ask, None)

@@ -30,7 +30,9 @@ def caller(role: str, *, cluster: str = HERE, says: str | None = HERE) -> Caller
     ],
 )
 def test_a_method_is_for_its_roles(method: str, roles: set[str]) -> None:
-    allowed = {role for role in (*ROLES, "ca", "king") if refusal(method, caller(role), cluster_id=HERE, now_s=NOW_S) is None}
+    allowed = {
+        role for role in (*ROLES, "ca", "king") if refusal(method, caller(role), cluster_id=HERE, now_s=NOW_S) is None
+    }
     assert allowed == roles
 
 
@@ -52,7 +54,10 @@ def test_a_certificate_must_say_whose_it_is_and_of_this_cluster() -> None:
 
 def test_a_certificate_that_has_ended_is_nobodys() -> None:
     """Also one of which nobody knows when it ends."""
-    for ended in (caller("broker")._replace(certified_until_s=NOW_S - 1), caller("broker")._replace(certified_until_s=0)):
+    for ended in (
+        caller("broker")._replace(certified_until_s=NOW_S - 1),
+        caller("broker")._replace(certified_until_s=0),
+    ):
         denied = refusal(DESCRIBE, ended, cluster_id=HERE, now_s=NOW_S)
         assert denied is not None and denied.unknown and "certificate of broker 1 has expired" in str(denied)
 

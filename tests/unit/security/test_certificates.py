@@ -175,7 +175,11 @@ def test_ciphers(tmp_path: Path, issued: Issued) -> None:
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_no_ticket_spares_a_client_its_certificate(tmp_path: Path, asked: str, version: ssl.TLSVersion) -> None:
     authority = Authority.in_folder(tmp_path)
-    given = {"ssl_truststore_location": str(tmp_path / "ca.pem"), "ssl_truststore_type": "PEM", "ssl_client_auth": asked}
+    given = {
+        "ssl_truststore_location": str(tmp_path / "ca.pem"),
+        "ssl_truststore_type": "PEM",
+        "ssl_client_auth": asked,
+    }
     content = (tmp_path / "broker.pem").read_text()
     server = load_identity(stored(tmp_path / "s", content, ssl_keystore_type="PEM", **given)).context
     client = ssl.create_default_context(cafile=tmp_path / "ca.pem")
