@@ -84,6 +84,12 @@ class Handshakes:
         timer = asyncio.get_running_loop().call_later(self._security.timeout_s, self._too_late, handshake)
         self._under_way[handshake] = (self._clock.monotonic(), timer)
 
+    def check(self, tls: ssl.SSLObject) -> None:
+        """A resumed session brings its certificate along, which OpenSSL does not look at again. Raises ValueError."""
+        certificate = tls.getpeercert() if tls.session_reused else None
+        if certificate and ssl.cert_time_to_seconds(str(certificate["notAfter"])) * 1000 < self._clock.wall_ms():
+            raise ValueError("its certificate has expired")
+
     def done(self, handshake: Handshake) -> None:
         self._forget(handshake)
         self._security.counts.succeeded += self._security.login is None

@@ -119,6 +119,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._feed()
         try:
             self._tls.do_handshake()
+            self._handshakes.check(self._tls)
         except ssl.SSLWantReadError:
             self._flush()
             if self._arrived.pending:

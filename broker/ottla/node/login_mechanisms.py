@@ -34,7 +34,7 @@ def scram(mechanism: int, around: Surroundings) -> Mechanism:
         accounts=accounts_of(mechanism, lambda: feed.image.scram_credentials, tokens.find if secret_key else no_tokens),
         random_bytes=secrets.token_bytes,
         now_ms=around.system.clock.wall_ms,
-        decoy_key=lambda: decoy_key(feed.image.scram_credentials, feed.image.cluster_id),
+        decoy_key=lambda: decoy_key(feed.image.scram_credentials, feed.image.cluster_id, secret_key),
         iterations=lambda: iterations_in_use(feed.image.scram_credentials, mechanism),
     )
 

@@ -1,17 +1,21 @@
 """Every call to a node's gRPC server passes here first: who calls, by its certificate, and whether it may.
 
 A refused call ends with PERMISSION_DENIED, or UNAUTHENTICATED when nobody knows whose it is, and is written down; so is
-one that changes the cluster.
+one that changes the cluster. A certificate that has expired begins no more calls, on whichever connection; streams that
+it has begun go on.
 """
 
 import contextlib
 import inspect
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
 import grpc
 import grpc.aio
+from cryptography import x509
 
 from ottla.rpc.changes import CHANGES
 from ottla.rpc.roles import CLUSTER_KEY, Caller, Denied, refusal
@@ -28,13 +32,17 @@ if TYPE_CHECKING:
 LISTENER = "gRPC"
 PLAIN_TRANSPORT = b"insecure"
 REASON_CHARACTERS_MAX = 300
+CERTIFICATES_KEPT_MAX = 1_000
 
 
 class Gate:
     """`host_of` turns gRPC's name of a peer into its address. Refusals and changes are written into `trail`."""
 
-    def __init__(self, *, cluster_id: str | None, host_of: Callable[[str], str]) -> None:
+    def __init__(
+        self, *, cluster_id: str | None, host_of: Callable[[str], str], now_s: Callable[[], float] = time.time
+    ) -> None:
         self._cluster_id = cluster_id
+        self._now_s = now_s
         self.trail: AuditTrail = NoTrail()
         self._host_of = host_of
 
@@ -75,7 +83,7 @@ class Gate:
         return stream
 
     def _admit(self, method: str, context: Context) -> None:
-        denied = refusal(method, caller_of(context), cluster_id=self._cluster_id)
+        denied = refusal(method, caller_of(context), cluster_id=self._cluster_id, now_s=self._now_s())
         if denied is not None:
             raise denied
 
@@ -105,7 +113,8 @@ class Gate:
 def caller_of(context: Context) -> Caller:
     facts = context.auth_context()
     secured = PLAIN_TRANSPORT not in facts.get("transport_security_type", ())
-    return Caller(secured, identity_among(_texts(facts.get("peer_uri", ()))), _claimed_cluster(context))
+    until_s = min(map(_ends_at_s, facts.get("x509_pem_cert", ())), default=0.0)
+    return Caller(secured, identity_among(_texts(facts.get("peer_uri", ()))), _claimed_cluster(context), until_s)
 
 
 def require_node(context: Context, node_id: int) -> None:
@@ -113,6 +122,12 @@ def require_node(context: Context, node_id: int) -> None:
     caller = caller_of(context)
     if caller.secured and (caller.identity is None or caller.identity.node_id != node_id):
         raise Denied(f"the certificate of {caller.identity} does not speak for node {node_id}")
+
+
+@lru_cache(CERTIFICATES_KEPT_MAX)
+def _ends_at_s(pem: bytes) -> float:
+    """The same few callers come again and again, and reading a certificate costs more than a small call's handler."""
+    return x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
 
 
 def _claimed_cluster(context: Context) -> str | None:

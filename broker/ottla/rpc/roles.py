@@ -55,6 +55,8 @@ class Caller(NamedTuple):
     identity: Identity | None
     cluster_id: str | None
     """As the call's metadata say."""
+    certified_until_s: float = 0.0
+    """When its certificate ends: TLS looks at that once for a connection, and not at all when a session is resumed."""
 
 
 class Denied(Exception):
@@ -66,8 +68,10 @@ class Denied(Exception):
         """Nobody knows who called, rather than: it may not."""
 
 
-def refusal(method: str, caller: Caller, *, cluster_id: str | None) -> Denied | None:
+def refusal(method: str, caller: Caller, *, cluster_id: str | None, now_s: float) -> Denied | None:
     """`method` is the full name, `/ottla.pb.Control/Submit`; `cluster_id` this node's, None while it has none."""
+    if caller.secured and caller.certified_until_s < now_s:
+        return Denied(f"the certificate of {caller.identity or 'the caller'} has expired", unknown=True)
     if caller.secured and (denied := _misfit(method, caller, cluster_id)) is not None:
         return denied
     if cluster_id is not None and caller.cluster_id not in (None, cluster_id):

@@ -59,10 +59,19 @@ def _context(settings: ListenerSettings, store: KeyStore) -> ssl.SSLContext:
     _load_chain(context, store)
     trusted = read_trust_store(settings)
     context.verify_mode = AUTH[settings.client_auth]
+    if context.verify_mode is not ssl.CERT_NONE:
+        _keep_no_sessions(context)
     context.verify_flags |= PARTIAL_CHAIN
     if trusted:
         context.load_verify_locations(cadata=trusted.decode("ascii"))
     return context
+
+
+def _keep_no_sessions(context: ssl.SSLContext) -> None:
+    """Who resumes a session shows no certificate. Of TLS 1.2 the sessions in OpenSSL's memory stay, which Python cannot
+    turn off: `Handshakes.check` looks at those."""
+    context.options |= ssl.OP_NO_TICKET
+    context.num_tickets = 0
 
 
 def _set_versions(context: ssl.SSLContext, settings: ListenerSettings) -> None:

@@ -25,6 +25,7 @@ from ottla.net.connection import Connection
 from ottla.net.handshakes import Handshakes
 from ottla.net.listener_security import ListenerSecurity
 from ottla.net.tls import CIPHER_BYTES, TlsTransport
+from ottla.ports import Clock
 from ottla.security.core.audit import AuditEvent
 from ottla.security.core.principal_rules import PrincipalRules
 from ottla.system import RealClock
@@ -53,7 +54,9 @@ class Trail(list[AuditEvent]):
 class Listening:
     """A listener's half of TLS, with what became of it."""
 
-    def __init__(self, folder: Path, handle: Any, *, timeout_s: float = 10.0, rules: str = "DEFAULT") -> None:
+    def __init__(
+        self, folder: Path, handle: Any, *, timeout_s: float = 10.0, rules: str = "DEFAULT", clock: Clock | None = None
+    ) -> None:
         self.folder = folder
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "broker.pem")
@@ -61,7 +64,7 @@ class Listening:
         context.verify_mode = ssl.CERT_OPTIONAL
         self.trail, self.open = Trail(), set[Connection]()
         self.security = ListenerSecurity(context=lambda: context, timeout_s=timeout_s, rules=PrincipalRules(rules))
-        self.handshakes = Handshakes("TLS", self.security, audit=self.trail, clock=RealClock())
+        self.handshakes = Handshakes("TLS", self.security, audit=self.trail, clock=clock or RealClock())
         self._common = shared({HEARTBEAT: handle})
         self._arriving = memoryview(bytearray(CIPHER_BYTES))
         self.transports: list[weakref.ref[TlsTransport]] = []
@@ -323,6 +326,45 @@ def test_who_a_certificate_is(folder: Path, rules: str, certificate: str | None,
 
     run(listening, test)
     assert seen == [principal]
+
+
+class LaterClock(RealClock):
+    later_ms = 0
+
+    def wall_ms(self) -> int:
+        return super().wall_ms() + self.later_ms
+
+
+@pytest.mark.parametrize("certificate", ["alice", None])
+def test_a_session_is_resumed_as_long_as_its_certificate_is_good(folder: Path, certificate: str | None) -> None:
+    """The certificate ends in five days, and the client's clock does not matter."""
+    clock = LaterClock()
+    listening = Listening(folder, small, clock=clock)
+    context = ssl.create_default_context(cafile=folder / "ca.pem")
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    if certificate is not None:
+        context.load_cert_chain(folder / f"{certificate}.pem")
+
+    def ask(session: ssl.SSLSession | None) -> tuple[ssl.SSLSession | None, bool]:
+        """The session, and whether there was an answer."""
+        raw = socket.create_connection(("127.0.0.1", listening.port), DEADLINE_S)
+        with context.wrap_socket(raw, server_hostname="localhost", session=session) as tls:
+            assert tls.session_reused is (session is not None)
+            try:
+                tls.sendall(heartbeats(1))
+                return tls.session, bool(tls.recv(1))
+            except (ssl.SSLError, ConnectionError):
+                return tls.session, False
+
+    async def test() -> None:
+        session, answered = await asyncio.to_thread(ask, None)
+        assert answered and (await asyncio.to_thread(ask, session))[1]
+        clock.later_ms = 6 * 24 * 3600 * 1000
+        assert (await asyncio.to_thread(ask, session))[1] is (certificate is None)
+        await until(lambda: not listening.open)
+
+    run(listening, test)
+    assert [event.reason for event in listening.trail] == ["its certificate has expired"] * (certificate is not None)
 
 
 def test_a_certificate_that_is_nobody(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -299,6 +299,29 @@ def test_streams_live_on_when_certificates_and_the_ca_change(
     run(scene())
 
 
+def test_a_certificate_that_ends_begins_no_more_calls_and_ends_no_stream(tmp_path: Path, authority: Authority) -> None:
+    """On the connection that it has made while it was good, too."""
+
+    async def scene() -> None:
+        async with Node(tmp_path / "node", authority) as node:
+            channel = by(authority.issue("broker", "2", days=10))(node.address)
+            begun = channel.stream_stream(STREAM)()
+            await begun.write(b"before")
+            assert await begun.read() == b"before"
+            assert await channel.unary_unary(ECHO)(b"word", timeout=SECONDS) == b"word"
+            node.server._gate._now_s = (now() + datetime.timedelta(days=11)).timestamp
+            for call in (channel.unary_unary(ECHO)(b"word", timeout=SECONDS), channel.stream_stream(STREAM)().read()):
+                with pytest.raises(grpc.aio.AioRpcError) as error:
+                    await call
+                assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+                assert node.trail.events[-1].reason == "the certificate of broker 2 has expired"
+            await begun.write(b"still")
+            assert await begun.read() == b"still"
+            await channel.close(None)
+
+    run(scene())
+
+
 def test_files_that_do_not_fit_are_refused_and_the_old_stay(
     tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:

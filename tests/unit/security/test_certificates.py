@@ -1,6 +1,8 @@
 """Key and trust stores: what is read under which settings, and the sentences for what is not."""
 
+import contextlib
 import os
+import ssl
 import subprocess
 from pathlib import Path
 
@@ -167,3 +169,42 @@ def test_ciphers(tmp_path: Path, issued: Issued) -> None:
         load_identity(
             stored(tmp_path / "s", content, ssl_cipher_suites=TLS_1_3, ssl_enabled_protocols=("TLSv1.2",), **pem)
         )
+
+
+@pytest.mark.parametrize("asked", ["requested", "required"])
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_no_ticket_spares_a_client_its_certificate(tmp_path: Path, asked: str, version: ssl.TLSVersion) -> None:
+    authority = Authority.in_folder(tmp_path)
+    given = {
+        "ssl_truststore_location": str(tmp_path / "ca.pem"),
+        "ssl_truststore_type": "PEM",
+        "ssl_client_auth": asked,
+    }
+    content = (tmp_path / "broker.pem").read_text()
+    server = load_identity(stored(tmp_path / "s", content, ssl_keystore_type="PEM", **given)).context
+    client = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+    client.load_cert_chain(authority.issue("alice").write(tmp_path, "alice"))
+    client.maximum_version = version
+    first, _ = shaken(client, server)
+    assert first.session is not None and not first.session.has_ticket
+    if version is ssl.TLSVersion.TLSv1_3:
+        _, again = shaken(client, server, first.session)
+        assert not again.session_reused
+
+
+def shaken(
+    client: ssl.SSLContext, server: ssl.SSLContext, session: ssl.SSLSession | None = None
+) -> tuple[ssl.SSLObject, ssl.SSLObject]:
+    """Both ends after the handshake, and what the server says behind it."""
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = (
+        client.wrap_bio(down, up, server_hostname="localhost", session=session),
+        server.wrap_bio(up, down, server_side=True),
+    )
+    for _ in range(3):
+        for end in ends:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        ends[0].read(1)
+    return ends

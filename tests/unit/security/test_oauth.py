@@ -16,7 +16,7 @@ from ottla.errors import Refusal
 from ottla.security import signing_keys
 from ottla.security.core.logins import Login, LoginRefused
 from ottla.security.core.oauth_claims import BadToken, ClaimRules, accepted, header_of
-from ottla.security.core.oauthbearer import MESSAGE_BYTES_MAX, OAuthBearerMechanism, Opening, parse_opening
+from ottla.security.core.oauthbearer import MESSAGE_BYTES_MAX, PAIRS_MAX, OAuthBearerMechanism, Opening, parse_opening
 from ottla.security.core.principals import Principal
 from ottla.security.oauth import SignedTokens, UnsecuredTokens, oauth_mechanism
 from ottla.security.signing_keys import PAUSE_S, BadKeys, SigningKeys, fetch_keys, parse_keys
@@ -339,6 +339,8 @@ def test_a_slow_answer_has_a_deadline(address: str, monkeypatch: pytest.MonkeyPa
         (b"\x01", None),
         (b"", None),
         (b"n,,\x01auth=Bearer " + b"a" * MESSAGE_BYTES_MAX + b"\x01\x01", None),
+        (b"n,,\x01auth=Bearer a\x01" + b"x=y\x01" * (PAIRS_MAX - 1) + b"\x01", Opening("a", None)),
+        (b"n,,\x01auth=Bearer a\x01" + b"x=y\x01" * PAIRS_MAX + b"\x01", None),
     ],
 )
 def test_first_messages(message: bytes, opening: Opening | None) -> None:

@@ -19,10 +19,13 @@ MESSAGE_BYTES_MAX = 1 << 17
 KEPT_ERROR = b'{"status":"invalid_token"}'
 DUMMY = b"\x01"
 
+PAIRS_MAX = 100
+# Possessive: what has matched is never tried again, so that a stranger's message costs what its length says.
 OPENING = re.compile(
-    r"n,(?:a=(?P<authorization>(?:[^\x00,=]|=2C|=3D)+))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
+    r"n,(?:a=(?P<authorization>(?:[^\x00,=]++|=2C|=3D)++))?,\x01"
+    rf"(?P<pairs>(?:[A-Za-z]++=[\x21-\x7e \t\r\n]++\x01){{0,{PAIRS_MAX}}}+)\x01"
 )
-BEARER = re.compile(r"bearer +(?P<token>[-_.A-Za-z0-9]+)", re.IGNORECASE)
+BEARER = re.compile(r"bearer ++(?P<token>[-_.A-Za-z0-9]++)", re.IGNORECASE)
 
 CheckToken = Callable[[str], Awaitable[tuple[str, int]]]
 """The principal's name, and when the token expires (milliseconds). Raises BadToken."""

@@ -29,6 +29,7 @@ from ottla.metadata.model.credentials import (
 )
 from ottla.security.core.logins import Login, LoginRefused, Step
 from ottla.security.core.principals import USER, Principal
+from ottla.wire.text_limits import TEXT_BYTES_MAX, is_too_long
 
 __all__ = [
     "Account",
@@ -44,17 +45,20 @@ __all__ = [
 MESSAGE_BYTES_MAX = 1 << 17  # a user name has up to 32 KiB, and every byte of it may have to be escaped
 CLIENT_NONCE_MAX = 1024
 SERVER_NONCE_BYTES = 24
+EXTENSIONS_MAX = 100
 TOKEN_AUTH = "tokenauth"
 LOOKED_AT_MAX = 256  # of the credentials, the oldest: at every login
 
-NAME = r"(?:[^\x00,=]|=2C|=3D)+"
-EXTENSIONS = r"(?P<extensions>(?:,[A-Za-z]+=[^\x00,]+)*)"
+# Possessive: what has matched is never tried again, so that a stranger's message costs what its length says.
+NAME = r"(?:[^\x00,=]++|=2C|=3D)++"
+EXTENSIONS = rf"(?P<extensions>(?:,(?!p=)[A-Za-z]++=[^\x00,]++){{0,{EXTENSIONS_MAX}}}+)"
 CLIENT_FIRST = re.compile(
-    rf"(?P<header>(?P<binding>[ny]|p=[A-Za-z0-9.-]+),(?:a=(?P<authorization>{NAME}))?,)"
-    rf"(?P<bare>n=(?P<name>{NAME}),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+){EXTENSIONS})"
+    rf"(?P<header>(?P<binding>[ny]|p=[A-Za-z0-9.-]++),(?:a=(?P<authorization>{NAME}))?,)"
+    rf"(?P<bare>n=(?P<name>{NAME}),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]++){EXTENSIONS})"
 )
 CLIENT_FINAL = re.compile(
-    rf"(?P<unproved>c=(?P<header>[A-Za-z0-9/+=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+){EXTENSIONS}),p=(?P<proof>[A-Za-z0-9/+=]+)"
+    rf"(?P<unproved>c=(?P<header>[A-Za-z0-9/+=]++),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]++){EXTENSIONS}),"
+    r"p=(?P<proof>[A-Za-z0-9/+=]++)"
 )
 
 
@@ -91,9 +95,14 @@ def accounts_of(
     return find
 
 
-def decoy_key(credentials: Mapping[ScramOwner, ScramCredential], cluster_id: str) -> bytes:
-    """The same on all brokers: from the oldest credential, which whoever it belongs to could find out. Where there is
-    no user nobody has to be told from one."""
+def decoy_key(
+    credentials: Mapping[ScramOwner, ScramCredential], cluster_id: str, shared_secret: str | None = None
+) -> bytes:
+    """The same on all brokers: from a secret that they share, where there is one. Otherwise from the oldest credential:
+    whoever it belongs to could find it out, and a new password of that user changes it. Where there is no user nobody
+    has to be told from one."""
+    if shared_secret:
+        return hmac.digest(shared_secret.encode(), b"decoys of " + cluster_id.encode(), "sha512")
     oldest = next(iter(credentials.values()), None)
     return cluster_id.encode() if oldest is None else oldest.keys.server
 
@@ -173,7 +182,10 @@ class ScramExchange:
             raise self._refused("channel binding, which was not offered")
         if len(found["nonce"]) > CLIENT_NONCE_MAX:
             raise self._refused(f"a nonce of {len(found['nonce'])} bytes")
-        self._name = name = _unescaped(found["name"])
+        name = _unescaped(found["name"])
+        if is_too_long(name):
+            raise self._refused(f"a name of more than {TEXT_BYTES_MAX} bytes")
+        self._name = name
         self._check_authorization(name, found["authorization"])
         by_token = _extensions(found["extensions"]).get(TOKEN_AUTH, "").lower() == "true"
         decoy = self._mechanism.decoy(name, by_token)
