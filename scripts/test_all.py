@@ -109,7 +109,7 @@ LONGER = (
     ),
     Chapter("security", 4, ((*PYTEST, *SECURITY, *AS_NAMED),)),
     Chapter("from version to version", 2.5, ((*PYTEST, "tests/versions"),)),
-    Chapter("Kubernetes and Spark", 14, ((*PYTEST, "tests/cluster", "--durations=12"),)),
+    Chapter("Kubernetes and Spark", 13, ((*PYTEST, "tests/cluster", "--durations=12"),)),
 )
 TIERS = {"test": Tier(12, ON_ONE_MACHINE), "test-all": Tier(60, ON_ONE_MACHINE + LONGER)}
 
