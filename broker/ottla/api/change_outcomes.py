@@ -6,8 +6,6 @@ A handler's fields come by here on their way into the response, so that the audi
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ottla.errors import Code
-
 __all__ = ["Lines", "Outcomes"]
 
 Codes = frozenset[int]
@@ -15,8 +13,8 @@ NO_CODES: Codes = frozenset()
 
 
 class Lines(NamedTuple):
-    """The array of an answer that has a line for each thing. `keys`: as which its request may have named it; without, the
-    lines come in the order of the request."""
+    """The array of an answer that has a line for each thing. `keys`: as which its request may have named it; without,
+    the lines come in the order of the request."""
 
     array: str
     keys: Callable[[Mapping[str, Any]], Iterable[Hashable]] | None = None

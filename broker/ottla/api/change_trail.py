@@ -159,8 +159,6 @@ CHANGES: dict[int, Callable[[Any], Iterable[Change]]] = {
 """By the keys of the APIs: what a request means to change. Secrets and values of settings are not named."""
 
 
-
-
 def _named(*fields: str) -> Callable[[Mapping[str, Any]], Iterable[Key]]:
     return lambda line: [tuple(line[field] for field in fields) if len(fields) > 1 else line[fields[0]]]
 

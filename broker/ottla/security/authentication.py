@@ -77,8 +77,8 @@ class Authentication:
 
     @property
     def complaint(self) -> str | None:
-        """`failure` in a sentence for the log: of whom, and by which mechanism. The name is a claim, unless somebody has
-        logged in on this connection before."""
+        """`failure` in a sentence for the log: of whom, and by which mechanism. The name is a claim; whoever has logged
+        in before is named first."""
         if self.failure is None:
             return None
         whom = f" of {_shown(self._claimed)}" if self._claimed else ""

@@ -160,7 +160,13 @@ ID_1, ID_2 = uuid.UUID(int=1), uuid.UUID(int=2)
 @pytest.mark.parametrize(
     ("key", "asks", "refused", "answer", "left"),
     [
-        (DELETE, {"topics": named("a", "b")}, [(Resource.TOPIC, "a")], deleted(("a", DENIED), ("b", Code.none)), [GONE]),
+        (
+            DELETE,
+            {"topics": named("a", "b")},
+            [(Resource.TOPIC, "a")],
+            deleted(("a", DENIED), ("b", Code.none)),
+            [GONE],
+        ),
         (DELETE, {"topics": named("a")}, [(Resource.TOPIC, "a")], deleted(("a", DENIED)), []),
         (DELETE, {"topics": by_id(ID_1.bytes)}, [(Resource.TOPIC, "a")], deleted((None, DENIED), topic_id=ID_1), []),
         (
