@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.api.allowances import Allowance
+from ottla.api.change_outcomes import Outcomes
 from ottla.api.client import Client
 from ottla.api.pacing import LongWork, Turn
 from ottla.errors import KafkaError
@@ -84,6 +85,7 @@ class Call:
         "long_work",
         "made_bytes",
         "on_close",
+        "outcomes",
         "refused",
         "request_bytes",
         "spent_s",
@@ -116,6 +118,8 @@ class Call:
         self.allowance: Allowance | None = None
         self.refused: set[str] | None = None
         """Resources that the client may not use, as the audit trail names them."""
+        self.outcomes: Outcomes | None = None
+        """Of a change that the audit trail tells of: what the answer says."""
         self.throttle_ms = 0
         self.is_large = False
         """More elements than are handled at once: the handler has to work in slices."""
@@ -146,6 +150,8 @@ class Call:
         """The response in this call's version from keyword fields, as wire.writer describes."""
         if self.allowance is not None:
             fields["throttle_time"] = self.settle()
+        if self.outcomes is not None:
+            self.outcomes.answered(fields)
         parts: list[bytes] = []
         self.api.writer(self.version)(parts, fields)
         return self.frame(parts)

@@ -1,47 +1,52 @@
 """Changes of administrators in the audit trail: what a request that changes something names, in one line or several.
 
-They are written when the request was answered, or when its connection ends before. What was refused has lines of its
-own; `allowed` says that the client may ask for the change, not that the controller found nothing wrong with it.
+They are written when the request was answered. `allowed` says that the answer says so: something was changed. What was
+not, has `failed` and the code; like denials, which have lines of their own, anybody can cause that as often as they
+like. `unknown`: its connection ended, and so long afterwards there was no answer yet.
 """
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ottla.api.authorizing import resource_text
+from ottla.api.authorizing import REFUSALS, resource_text
 from ottla.api.call import Answer, Call
-from ottla.errors import KafkaError
+from ottla.api.change_outcomes import Lines, Outcomes
+from ottla.errors import Code, KafkaError
 from ottla.metadata.model.acls import PatternType, Permission
 from ottla.metadata.model.state import ResourceType
 from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
-from ottla.security.core.audit import AuditEvent, NoTrail, resource_lines
+from ottla.security.core.audit import AuditEvent, NoTrail, Verdict, resource_lines
 
-__all__ = ["CHANGES", "recorded"]
+__all__ = ["ANSWERS", "CHANGES", "recorded"]
 
 Handle = Callable[[Any, Call], Any]
 CLUSTER = resource_text(Resource.CLUSTER, CLUSTER_NAME)
-OF_CLUSTER = frozenset({CLUSTER})
+EVERYTHING = object()
+"""The key of all that an answer names."""
+NOTHING = "there was nothing to change"
 UNANSWERED = "its connection ended before the answer"
 
 
+FAILED_LINES_MAX = 10  # of one request, with one code
+
+Key = Hashable
+
+
 class Change(NamedTuple):
-    """`resources`: when one of them was refused, so was this. `is_named`: its request names it as a refusal does."""
+    """`key`: as which its answer names it."""
 
     text: str
-    resources: frozenset[str] = OF_CLUSTER
-    is_named: bool = True
+    key: Key = None
 
 
 def _of(resource: Resource, name: str) -> Change:
-    text = resource_text(resource, name)
-    return Change(text, frozenset({text, CLUSTER}))
+    return Change(resource_text(resource, name), name)
 
 
 def _topic(name: str | None, topic_id: bytes | None = None) -> Change:
-    if name is not None:
-        return _of(Resource.TOPIC, name)
-    return Change(resource_text(Resource.TOPIC, (topic_id or b"").hex()), is_named=False)
+    return _of(Resource.TOPIC, name if name is not None else (topic_id or b"").hex())
 
 
 def _group(name: str) -> Change:
@@ -49,7 +54,7 @@ def _group(name: str) -> Change:
 
 
 def _token(of: str = "") -> Iterable[Change]:
-    return [Change(f"DelegationToken{of}", is_named=False)]
+    return [Change(f"DelegationToken{of}")]
 
 
 def _topics(request: Any) -> Iterable[Change]:
@@ -65,7 +70,8 @@ def _markers(request: Any) -> Iterable[Change]:
     for marker in request.markers:
         how = "COMMIT" if marker.transaction_result else "ABORT"
         for topic in marker.topics:
-            yield Change(f"{_topic(topic.name).text} ({how} of producer id {marker.producer_id})")
+            text = f"{_topic(topic.name).text} ({how} of producer id {marker.producer_id})"
+            yield Change(text, (marker.producer_id, topic.name))
 
 
 def _created_acls(request: Any) -> Iterable[Change]:
@@ -90,10 +96,10 @@ def _configs(request: Any) -> Iterable[Change]:
         kind, name = each.resource_type, each.resource_name
         settings = ",".join(config.name for config in each.configs)  # never their values
         if kind in OWN_SETTINGS:
-            own = resource_text(OWN_SETTINGS[kind], name)
-            yield Change(f"{own} ({settings})", frozenset({own}))
+            whose = resource_text(OWN_SETTINGS[kind], name)
         else:
-            yield Change(f"{f'{CLUSTER} Broker' if kind == ResourceType.BROKER else kind}:{name} ({settings})")
+            whose = f"{f'{CLUSTER} Broker' if kind == ResourceType.BROKER else kind}:{name}"
+        yield Change(f"{whose} ({settings})", (kind, name))
 
 
 OWN_SETTINGS = {ResourceType.TOPIC: Resource.TOPIC, ResourceType.GROUP: Resource.GROUP}
@@ -105,18 +111,21 @@ def _users(request: Any) -> Iterable[Change]:
 
 def _quotas(request: Any) -> Iterable[Change]:
     for entry in request.entries:
-        yield Change("Quota:" + ",".join(f"{one.entity_type}={one.entity_name}" for one in entry.entity))
+        entity = [(one.entity_type, one.entity_name) for one in entry.entity]
+        yield Change("Quota:" + ",".join(f"{kind}={name}" for kind, name in entity), frozenset(entity))
 
 
 def _partitions(request: Any) -> Iterable[Change]:
-    return (_topic(each.topic) for each in request.topic_partitions or ())
+    if request.topic_partitions is None:
+        return [Change("Topic:*", EVERYTHING)]
+    return (_topic(each.topic) for each in request.topic_partitions)
 
 
 def _of_group(request: Any) -> Iterable[Change]:
     group = _group(request.group_id)
     for each in request.topics:
         topic = _topic(getattr(each, "name", None) or getattr(each, "topic_name", ""))
-        yield Change(f"{group.text} {topic.text}", group.resources | topic.resources)
+        yield Change(f"{group.text} {topic.text}", topic.key)
 
 
 CHANGES: dict[int, Callable[[Any], Iterable[Change]]] = {
@@ -150,30 +159,74 @@ CHANGES: dict[int, Callable[[Any], Iterable[Change]]] = {
 """By the keys of the APIs: what a request means to change. Secrets and values of settings are not named."""
 
 
+def _named(*fields: str) -> Callable[[Mapping[str, Any]], Iterable[Key]]:
+    return lambda line: [tuple(line[field] for field in fields) if len(fields) > 1 else line[fields[0]]]
+
+
+def _deleted_topic(line: Mapping[str, Any]) -> Iterable[Key]:
+    return [line["name"], line["topic_id"].hex]
+
+
+def _quota(line: Mapping[str, Any]) -> Iterable[Key]:
+    return [frozenset((one["entity_type"], one["entity_name"]) for one in line["entity"])]
+
+
+ANSWERS = {
+    19: Lines("topics", _named("name")),
+    20: Lines("responses", _deleted_topic),
+    21: Lines("topics", _named("name")),
+    27: Lines("markers", _named("producer_id", "name"), inner="topics"),
+    30: Lines("results"),
+    31: Lines("filter_results", needs="matching_acls"),
+    33: Lines("responses", _named("resource_type", "resource_name")),
+    37: Lines("results", _named("name")),
+    42: Lines("results", _named("group_id")),
+    43: Lines("replica_election_results", _named("topic")),
+    44: Lines("responses", _named("resource_type", "resource_name")),
+    45: Lines("responses", _named("name")),
+    47: Lines("topics", _named("name")),
+    49: Lines("entries", _quota),
+    51: Lines("results", _named("user")),
+    91: Lines("responses", _named("topic_name")),
+    92: Lines("responses", _named("topic_name")),
+}
+"""Where their answers tell what became of it; those of all others have one code."""
+
+DONE_ALL_THE_SAME = {21: Code.request_timed_out}
+"""The leader deletes at once, and then waits for its followers."""
+PERHAPS_DONE = (Code.request_timed_out, Code.not_controller, Code.unknown_server_error)
+"""The controller may have heard of it."""
+DENIALS = frozenset(REFUSALS.values())
+
+
 def recorded(key: int, handle: Handle) -> Handle:
     named = CHANGES.get(key)
     if named is None:
         return handle
 
     def changing(request: Any, call: Call) -> Any:
-        if isinstance(call.client.trail, NoTrail):
+        if isinstance(call.client.trail, NoTrail) or getattr(request, "validate_only", False):
             return handle(request, call)
-        return _answer(handle, request, call, named)
+        call.outcomes = outcomes = Outcomes(ANSWERS.get(key))
+        return _answer(handle, request, call, named, outcomes)
 
     return changing
 
 
-async def _answer(handle: Handle, request: Any, call: Call, named: Callable[[Any], Iterable[Change]]) -> Answer:
+async def _answer(
+    handle: Handle, request: Any, call: Call, named: Callable[[Any], Iterable[Change]], outcomes: Outcomes
+) -> Answer:
     try:
         result = handle(request, call)
         answer: Answer = await result if inspect.isawaitable(result) else result
-    except asyncio.CancelledError:  # whoever sends and hangs up is written down, too: it may be done
-        _record(call, "allowed", named(request), UNANSWERED)
+    except asyncio.CancelledError:
+        _record(call, "unknown", named(request), UNANSWERED)
         raise
     except Exception as error:
-        _record(call, "failed", named(request), _reason(error))
+        if not (call.refused and isinstance(error, KafkaError) and error.code in DENIALS):
+            _record(call, "failed", named(request), _reason(error))
         raise
-    _record(call, "allowed", named(request), "")
+    _tell(call, outcomes, named(request))
     return answer
 
 
@@ -181,20 +234,28 @@ def _reason(error: Exception) -> str:
     return error.code.name if isinstance(error, KafkaError) else type(error).__name__
 
 
-def _left(changes: Iterable[Change], refused: set[str]) -> Iterable[Change]:
-    """Without those of which any part was refused. What its request does not name, such as a topic by its id, is left
-    out when there are as many refusals that fit nothing else."""
-    known = list(dict.fromkeys(changes))
-    left = [each for each in known if refused.isdisjoint(each.resources)]
-    others = refused.difference(*(each.resources for each in known))
-    if len(others) >= sum(not each.is_named for each in left):
-        return [each for each in left if each.is_named]
-    return left
+def _tell(call: Call, outcomes: Outcomes, changes: Iterable[Change]) -> None:
+    """What was changed comes first, then what may have been; what was denied has lines of its own."""
+    done, failed = list[Change](), dict[int | None, list[Change]]()
+    for position, change in enumerate(changes):
+        codes = outcomes.all if change.key is EVERYTHING else outcomes.of(change.key, position)
+        if not codes.isdisjoint((Code.none, DONE_ALL_THE_SAME.get(call.api.key, Code.none))):
+            done.append(change)
+        elif not (call.refused and codes and codes <= DENIALS):
+            failed.setdefault(min(codes - DENIALS or codes, key=_order, default=None), []).append(change)
+    _record(call, "allowed", done, "")
+    for code in sorted(failed, key=_order):
+        _record(call, "failed", failed[code], NOTHING if code is None else Code(code).name)
 
 
-def _record(call: Call, verdict: Any, changes: Iterable[Change], reason: str) -> None:
+def _order(code: int | None) -> tuple[bool, bool, int]:
+    return code not in PERHAPS_DONE, code is None, code or 0
+
+
+def _record(call: Call, verdict: Verdict, changes: Iterable[Change], reason: str) -> None:
     client = call.client
-    for line in resource_lines(each.text for each in (_left(changes, call.refused) if call.refused else changes)):
+    lines_max = None if verdict == "allowed" else FAILED_LINES_MAX
+    for line in resource_lines((each.text for each in changes), lines_max):
         client.trail.record(
             AuditEvent(
                 principal=client.principal,

@@ -90,6 +90,8 @@ async def encoded(call: Call, path: tuple[str, ...], items: AsyncIterable[Any]) 
         parts: list[bytes] = item if isinstance(item, list) else []
         if not parts:
             write(parts, item)
+            if call.outcomes is not None:
+                call.outcomes.element(path, item)
         size = chunks.add(parts)
         grow(call, size - (call.made_bytes - counted_bytes))
         if call.made_bytes >= FREE_BYTES_MAX:

@@ -33,6 +33,7 @@ log.addFilter(LineLimit())
 
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
 SENT = {API_VERSIONS: Sent.VERSIONS, SASL_HANDSHAKE: Sent.HANDSHAKE, SASL_AUTHENTICATE: Sent.AUTHENTICATE}
+CHANGE_SECONDS_MAX = 10.0  # for one whose client is gone
 UNREADABLE = (Malformed, IndexError, struct.error, UnicodeDecodeError)
 
 
@@ -71,15 +72,18 @@ class Handling:
         self._authentication = client.authentication
         self._intake = intake
         self._answers = answers
-        self._under_way: set[asyncio.Future[Any] | Deferred] = set()
+        self._under_way: dict[asyncio.Future[Any] | Deferred, Call | None] = {}
         self._on_close: dict[object, Callable[[], None]] = {}
 
     def close(self) -> None:
         """The connection is lost: nobody waits for answers. It refers to this object, and must not be referred to from
         here any longer: a cycle would leave both to the collector."""
         del self._connection
-        for each in self._under_way:
-            each.cancel()
+        for each, call in self._under_way.items():
+            if isinstance(each, asyncio.Future) and call is not None and call.outcomes is not None:
+                _cancel_later(each)
+            else:
+                each.cancel()
         self._under_way.clear()
         for lost in list(self._on_close.values()):
             lost()
@@ -153,7 +157,7 @@ class Handling:
             self._defer(slot, call, result)
         else:
             self._intake.task_begun()
-            self._await(result, lambda done: self._finished(slot, call, done))
+            self._await(result, lambda done: self._finished(slot, call, done), call)
 
     def _call(
         self, frame: memoryview, api: Api, version: int, correlation_id: int, client_size: int
@@ -188,7 +192,7 @@ class Handling:
         self._await(self._shared.large_requests.prepare(api, version), self._prepared)
 
     def _prepared(self, done: "asyncio.Future[None]") -> None:
-        self._under_way.discard(done)
+        self._under_way.pop(done, None)
         self._intake.end_alone()
         if done.cancelled():
             return
@@ -205,7 +209,7 @@ class Handling:
         self._intake.begin_alone()
         self._intake.keep_large(len(frame))
         answer = self._shared.large_requests.answer(call, memoryview(frame), position, self._handle)
-        self._await(answer, lambda done: self._large_finished(slot, call, len(frame), done))
+        self._await(answer, lambda done: self._large_finished(slot, call, len(frame), done), call)
 
     def _large_finished(self, slot: Slot, call: Call, size: int, done: "asyncio.Future[Answer | Deferred]") -> None:
         self._intake.end_alone()
@@ -214,13 +218,15 @@ class Handling:
 
     # waiting
 
-    def _await(self, awaitable: Awaitable[Any], finished: "Callable[[asyncio.Future[Any]], None]") -> None:
+    def _await(
+        self, awaitable: Awaitable[Any], finished: "Callable[[asyncio.Future[Any]], None]", call: Call | None = None
+    ) -> None:
         task = asyncio.ensure_future(awaitable)
-        self._under_way.add(task)
+        self._under_way[task] = call
         task.add_done_callback(finished)
 
     def _finished(self, slot: Slot, call: Call, done: "asyncio.Future[Answer | Deferred]") -> None:
-        self._under_way.discard(done)
+        self._under_way.pop(done, None)
         call.close()
         if done.cancelled():
             return
@@ -242,7 +248,7 @@ class Handling:
 
     def _raw_finished(self, slot: Slot, done: "asyncio.Future[tuple[bytes, int]]") -> None:
         """After SaslHandshake v0: the answer has a length, and no header."""
-        self._under_way.discard(done)
+        self._under_way.pop(done, None)
         if done.cancelled():
             return
         error = done.exception()
@@ -265,14 +271,14 @@ class Handling:
         return told or (f"login failed: {error}" if error is not None else None)
 
     def _defer(self, slot: Slot, call: Call, deferred: Deferred) -> None:
-        self._under_way.add(deferred)
+        self._under_way[deferred] = call
         if call.kept_bytes:
             self._intake.keep(call.kept_bytes)
         deferred.start(lambda: self._made(slot, call, deferred))
 
     def _made(self, slot: Slot, call: Call, deferred: Deferred) -> None:
         """Called from wherever the answer became known: further requests are left to a turn of their own."""
-        self._under_way.discard(deferred)
+        self._under_way.pop(deferred, None)
         if self._transport.is_closing():
             return
         try:
@@ -317,3 +323,9 @@ class Handling:
 
 def _sent(key: int, version: int) -> Sent:
     return Sent.HANDSHAKE_0 if key == SASL_HANDSHAKE and version == 0 else SENT.get(key, Sent.OTHER)
+
+
+def _cancel_later(change: "asyncio.Future[Any]") -> None:
+    """Whoever sends and hangs up is written down, with what became of it, unless that takes very long."""
+    timer = asyncio.get_running_loop().call_later(CHANGE_SECONDS_MAX, change.cancel)
+    change.add_done_callback(lambda _: timer.cancel())

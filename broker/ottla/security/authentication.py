@@ -77,10 +77,13 @@ class Authentication:
 
     @property
     def complaint(self) -> str | None:
-        """`failure` in a sentence for the log: of whom, and by which mechanism. The name is a claim."""
+        """`failure` in a sentence for the log: of whom, and by which mechanism. The name is a claim; whoever has logged
+        in before is named first."""
         if self.failure is None:
             return None
-        whom = f" of {str(self._claimed)[:SHOWN_CHARACTERS_MAX]}" if self._claimed else ""
+        whom = f" of {_shown(self._claimed)}" if self._claimed else ""
+        if self._login is not None:
+            whom = f" anew of {_shown(self._login.principal)}{f' as{whom[3:]}' if whom else ''}"
         how = f" by {self._mechanism.name}" if self._mechanism else ""
         return f"login{whom}{how} failed: {self.failure}"
 
@@ -202,16 +205,24 @@ class Authentication:
         await asyncio.sleep(self._rules.delay_s())
 
     def _refused(self, reason: str, principal: Principal | None = None) -> None:
-        if self._login is None:
+        """Who has logged in before has proved a name: that one answers for it. Another is told as a claim only."""
+        proven = self._login.principal if self._login is not None else None
+        if proven is None:
             self._rules.counts.failed += 1
         else:
             self._rules.counts.renewals_failed += 1
+            if principal is not None and principal != proven:
+                reason = f"{reason} (it claimed to be {_shown(principal)})"
         event = AuditEvent(
-            principal=principal or (self._login.principal if self._login else ANONYMOUS), host=self._host,
+            principal=proven or principal or ANONYMOUS, host=self._host,
             listener=self._rules.listener, action="login", verdict="failed", reason=reason,
-            is_claimed=self._login is None,
+            is_claimed=proven is None,
         )  # fmt: skip
         self._rules.audit.record(event)
+
+
+def _shown(principal: Principal) -> str:
+    return str(principal)[:SHOWN_CHARACTERS_MAX]
 
 
 def _nobody(login: Login) -> None:

@@ -3,21 +3,27 @@
 import asyncio
 import gc
 import struct
+import uuid
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 import uvloop
+from kio.schema.delete_topics.v3.request import DeleteTopicsRequest
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from ottla.api.binding import Handle
 from ottla.api.call import Answer, Call, Deferred
+from ottla.api.change_trail import recorded
 from ottla.errors import Code, KafkaError
+from ottla.security.core.audit import AuditEvent
 from support.connections import shared, talking
 from support.frames import encode_request, framed
 
-HEARTBEAT = 12
+HEARTBEAT, DELETE_TOPICS = 12, 20
 DEADLINE_S = 5.0
 PAUSE_MS = 60
 LOOP_MS = 2  # the precision of the loop's clock
@@ -203,3 +209,58 @@ def test_one_that_cannot_begin_is_closed() -> None:
             assert left == ["PLAINTEXT"]
 
     uvloop.run(main())
+
+
+class Trail(list[AuditEvent]):
+    def record(self, event: AuditEvent) -> None:
+        self.append(event)
+
+
+def told_after_hanging_up(deletes: Handle) -> list[tuple[str, str, str]]:
+    """The lines about a deletion whose client does not wait for the answer; its handler ends after the connection."""
+    trail = Trail()
+
+    async def main() -> None:
+        begun, gone = asyncio.Event(), asyncio.Event()
+
+        async def handle(request: Any, call: Call) -> Answer:
+            assert call.on_close is not None
+            call.on_close["test"] = gone.set
+            begun.set()
+            await gone.wait()
+            return cast(Answer, await deletes(request, call))
+
+        common = replace(shared({DELETE_TOPICS: recorded(DELETE_TOPICS, handle)}), trail=trail)
+        async with asyncio.timeout(DEADLINE_S), talking(common) as (_, writer):
+            asked = DeleteTopicsRequest(topic_names=("orders",), timeout=timedelta(seconds=1))  # type: ignore[arg-type]
+            writer.write(framed(encode_request(asked)))
+            await begun.wait()
+            writer.close()
+            while not trail:  # noqa: ASYNC110 (what is waited for has no event)
+                await asyncio.sleep(0.01)
+
+    uvloop.run(main())
+    return [(event.resource, event.verdict, event.reason) for event in trail]
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "reason"),
+    [(Code.none, "allowed", ""), (Code.invalid_request, "failed", "invalid_request")],
+)
+def test_what_became_of_a_change_is_known_although_its_client_hung_up(code: Code, verdict: str, reason: str) -> None:
+    async def deletes(request: Any, call: Call) -> Answer:
+        await asyncio.sleep(0)
+        topic = {"name": "orders", "topic_id": uuid.UUID(int=0), "error_code": code, "error_message": None}
+        return call.reply(responses=[topic])
+
+    assert told_after_hanging_up(deletes) == [("Topic:orders", verdict, reason)]
+
+
+def test_a_change_that_takes_very_long_is_given_up_after_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.net.handling.CHANGE_SECONDS_MAX", 0.01)
+
+    async def never(request: Any, call: Call) -> Answer:
+        await asyncio.Event().wait()
+        return None
+
+    assert told_after_hanging_up(never) == [("Topic:orders", "unknown", "its connection ended before the answer")]

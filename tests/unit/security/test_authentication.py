@@ -147,6 +147,36 @@ def test_an_unknown_mechanism_ends_it() -> None:
     asyncio.run(main())
 
 
+def test_who_has_logged_in_writes_in_no_other_name() -> None:
+    """The trail names who has proved a name, and the other one as a claim; the limits count for the former."""
+
+    async def main() -> None:
+        trial = Trial(reauth_ms=1000)
+        await trial.log_in()
+        await trial.handshake()
+        with pytest.raises(LoginRefused):
+            await trial.step(b"eve")
+        (event,) = trial.trail
+        assert (event.principal, event.reason) == (ALICE, "eve is eve (it claimed to be User:eve)")
+        assert not event.is_claimed and not event.is_of_stranger
+        assert trial.it.complaint == "login anew of User:alice as User:eve by SPELLS failed: eve is eve"
+
+    asyncio.run(main())
+
+
+def test_who_has_logged_in_does_not_become_another() -> None:
+    async def main() -> None:
+        trial = Trial(reauth_ms=1000)
+        await trial.log_in()
+        await trial.handshake()
+        with pytest.raises(LoginRefused):
+            await trial.step(b"b" * 1000)
+        (event,) = trial.trail
+        assert event.principal == ALICE and "it claimed to be User:bbb" in event.reason
+
+    asyncio.run(main())
+
+
 def test_a_step_that_does_not_end() -> None:
     async def main() -> None:
         trial = Trial(timeout_s=0.01)

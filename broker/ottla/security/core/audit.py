@@ -11,9 +11,9 @@ __all__ = ["TEXT_CHARACTERS_MAX", "AuditEvent", "AuditTrail", "NoTrail", "Verdic
 
 TEXT_CHARACTERS_MAX = 500
 """A longer text of a line is cut."""
-LINES_MAX = 1_000  # of one request
 
-Verdict = Literal["allowed", "denied", "failed"]
+Verdict = Literal["allowed", "denied", "failed", "unknown"]
+"""`allowed`: something was changed. `unknown`: nobody waited until it was known."""
 
 
 class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,29 +47,24 @@ class NoTrail:
         pass
 
 
-def resource_lines(names: Iterable[str]) -> Iterator[str]:
-    """The names that a change means, once each, in as many lines as they need: what is cut off would be hidden."""
+def resource_lines(names: Iterable[str], lines_max: int | None = None) -> Iterator[str]:
+    """The names that a change means, once each, in as many lines as they need: what is cut off would be hidden. With
+    `lines_max`, for names of which nothing was changed, the last one may be a count."""
+    different = list(dict.fromkeys(names))
     line, lines = "", 0
-    for piece in (piece for name in _different(names) for piece in _pieces(name)):
-        longer = f"{line}, {piece}" if line else piece
-        if len(longer) <= TEXT_CHARACTERS_MAX:
-            line = longer
-            continue
-        if (lines := lines + 1) >= LINES_MAX:
-            yield "… and more of the same request"
-            return
-        yield line
-        line = piece
+    for number, name in enumerate(different):
+        for piece in _pieces(name):
+            longer = f"{line}, {piece}" if line else piece
+            if len(longer) <= TEXT_CHARACTERS_MAX:
+                line = longer
+                continue
+            yield line
+            line, lines = piece, lines + 1
+            if lines_max is not None and lines + 1 >= lines_max:
+                yield f"… and {len(different) - number} more of the same request"
+                return
     if line:
         yield line
-
-
-def _different(names: Iterable[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for name in names:
-        if name not in seen:
-            seen.add(name)
-            yield name
 
 
 def _pieces(name: str) -> Iterator[str]:
