@@ -1,10 +1,13 @@
 """May this client do that? What handlers ask, with Kafka's codes; who was refused is written into the audit trail."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from ottla.api.call import Call
+from ottla.api.slices import paced
 from ottla.errors import Code, KafkaError
+from ottla.metadata.decisions.commands import Outcome
 from ottla.metadata.model.image import Image
 from ottla.metadata.model.state import ResourceType
 from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
@@ -19,6 +22,7 @@ __all__ = [
     "may_cluster",
     "operations",
     "operations_if",
+    "permitted",
     "refusal",
     "require",
     "require_cluster",
@@ -74,6 +78,9 @@ SUPPORTED = {
         Operation.DESCRIBE,
     ),
 }
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
 TOLD_MAX = 100  # refusals of one request in the audit trail
 NOT_ASKED = -(2**31)
 """What an answer has instead of the bits of operations."""
@@ -150,11 +157,12 @@ class TopicAccess:
         self._known: dict[str | bytes, KafkaError | None] = {}
 
     def refused(self, topic: str | bytes) -> KafkaError | None:
-        """None where it may, or where no topic has this id."""
+        """None where it may. An id that this image does not have is refused as unknown: whoever does the work may have
+        a newer image, in which it is a topic that nobody was asked about."""
         known = self._known
         if topic not in known:
             name = topic if isinstance(topic, str) else self._name(topic)
-            known[topic] = None if name is None else self._refusal(name)
+            known[topic] = KafkaError(Code.unknown_topic_id) if name is None else self._refusal(name, topic)
         return known[topic]
 
     def require(self, topic: str | bytes) -> None:
@@ -166,10 +174,12 @@ class TopicAccess:
         topic = self._image.topics_by_id.get(uuid.UUID(bytes=topic_id))
         return None if topic is None else topic.name
 
-    def _refusal(self, name: str) -> KafkaError | None:
+    def _refusal(self, name: str, asked: str | bytes) -> KafkaError | None:
+        """It says no more of the topic than the client did."""
         if may(self._call, self._operation, Resource.TOPIC, name):
             return None
-        return refusal(self._operation, Resource.TOPIC, name)
+        shown = asked if isinstance(asked, str) else str(uuid.UUID(bytes=asked))
+        return refusal(self._operation, Resource.TOPIC, shown)
 
 
 def topic_access(call: Call, operation: Operation, image: Image | None = None) -> TopicAccess | None:
@@ -182,6 +192,35 @@ def require_topics(call: Call, operation: Operation, names: Iterable[str]) -> No
     if not call.client.is_unrestricted:
         for name in names:
             require(call, operation, Resource.TOPIC, name)
+
+
+async def permitted(
+    items: Iterable[Item],
+    call: Call,
+    *,
+    denied: Callable[[Item], KafkaError | None],
+    check: Callable[[Item], None],
+    value: Callable[[Item], Value],
+) -> tuple[list[Item], list[Outcome[Value]]]:
+    """What of a request may go to the controller, and why the rest may not: equal values are answered once.
+
+    Everything is authorized, also what `check` finds wrong: so the audit trail has every refusal. What is wrong comes
+    first in the answer, as in Kafka.
+    """
+    allowed: list[Item] = []
+    refused: dict[Value, Outcome[Value]] = {}
+    async for item in paced(items, call):
+        error = denied(item)
+        try:
+            check(item)
+        except KafkaError as wrong:
+            error = wrong
+        if error is None:
+            allowed.append(item)
+        else:
+            named = value(item)
+            refused[named] = Outcome(named, error.code, error.message)
+    return allowed, list(refused.values())
 
 
 def resource_text(resource: Resource, name: str) -> str:

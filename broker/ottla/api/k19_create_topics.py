@@ -5,10 +5,10 @@ v7 topic ids.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from ottla.api.authorizing import may, refusal, sees
+from ottla.api.authorizing import permitted, sees, topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.controller_client import ControllerClient
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
@@ -17,7 +17,7 @@ from ottla.api.requests import CreateTopicsCreatableTopic, CreateTopicsRequest
 from ottla.api.slices import encoded, paced
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import CreatedTopic, CreateTopics, NewTopic, Outcome
-from ottla.metadata.decisions.topics import CLUSTER_METADATA_TOPIC
+from ottla.metadata.decisions.topics import check_new_name
 from ottla.replica.settings import LiveSettings
 from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
 
@@ -26,7 +26,16 @@ from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
 async def create_topics(
     request: CreateTopicsRequest, call: Call, controller: ControllerClient, settings: LiveSettings
 ) -> Answer:
-    allowed, denied = await _by_right([_new(topic) for topic in request.topics], call)
+    times = Counter(topic.name for topic in request.topics)
+    may_all = sees(call, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME)
+    access = None if may_all else topic_access(call, Operation.CREATE)
+    allowed, denied = await permitted(
+        [_new(topic) for topic in request.topics],
+        call,
+        denied=lambda topic: None if access is None else access.refused(topic.name),
+        check=lambda topic: check_new_name(topic.name, times),
+        value=lambda topic: CreatedTopic(topic.name),
+    )
     topics, refused = within_quota(allowed, _cost(settings), call, strict_since=6)
     command = CreateTopics(topics, validate_only=request.validate_only)
     try:
@@ -34,32 +43,13 @@ async def create_topics(
     except KafkaError as error:
         outcomes = [Outcome(CreatedTopic(topic.name), error.code, error.message) for topic in topics]
     outcomes += [Outcome(CreatedTopic(topic.name), *OVER_QUOTA) for topic in refused]
-    outcomes += [_denied(topic) for topic in denied]
+    outcomes += denied
     configs = {topic.name: _set(topic) for topic in request.topics}
     # In slices, however small the request: each topic is answered with dozens of settings.
     lines = (
         _line(outcome, configs.get(outcome.value.name, {}), call, settings) async for outcome in paced(outcomes, call)
     )
     return call.reply(topics=await encoded(call, ("topics",), lines))
-
-
-async def _by_right(topics: Sequence[NewTopic], call: Call) -> tuple[list[NewTopic], list[NewTopic]]:
-    """Those that the client may make, and others. Names that cannot be made anyway are for the controller to refuse."""
-    if sees(call, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME):
-        return list(topics), []
-    times = Counter(topic.name for topic in topics)
-    allowed: list[NewTopic] = []
-    denied: list[NewTopic] = []
-    async for topic in paced(topics, call):
-        is_refused_anyway = times[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC
-        right = is_refused_anyway or may(call, Operation.CREATE, Resource.TOPIC, topic.name)
-        (allowed if right else denied).append(topic)
-    return allowed, denied
-
-
-def _denied(topic: NewTopic) -> Outcome[CreatedTopic]:
-    error = refusal(Operation.CREATE, Resource.TOPIC, topic.name)
-    return Outcome(CreatedTopic(topic.name), error.code, error.message)
 
 
 def _cost(settings: LiveSettings) -> Callable[[NewTopic], int]:

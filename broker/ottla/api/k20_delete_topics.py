@@ -2,18 +2,18 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
 
-from ottla.api.authorizing import may, refusal, sees
+from ottla.api.authorizing import TopicAccess, permitted, refusal, sees
 from ottla.api.call import Answer, Call
 from ottla.api.controller_client import ControllerClient
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import DeleteTopicsRequest
-from ottla.api.slices import paced
 from ottla.errors import Code, KafkaError
 from ottla.metadata.decisions.commands import DeleteTopics, Outcome, TopicRef
+from ottla.metadata.decisions.topics import check_ref
 from ottla.metadata.model.image import Image
+from ottla.metadata.model.state import Topic
 from ottla.metadata.runtime.feed import MetadataFeed
 from ottla.security.core.access import CLUSTER_NAME, Operation, Resource
 
@@ -24,46 +24,73 @@ NO_ID = uuid.UUID(int=0)
 async def delete_topics(
     request: DeleteTopicsRequest, call: Call, controller: ControllerClient, feed: MetadataFeed
 ) -> Answer:
-    allowed, denied = await _by_right(_refs(request, call), call, feed.image)
-    refs, refused = within_quota(allowed, lambda ref: _partitions(ref, feed.image), call, strict_since=5)
-    over = [*denied, *(Outcome(ref, *OVER_QUOTA) for ref in refused)]
+    refs = _refs(request, call)
+    outcomes: list[Outcome[TopicRef]] = []
     try:
-        return _reply(await controller.submit(DeleteTopics(refs)) + over, call)
+        rights = await _rights(refs, call, controller, feed)
+        times = Counter(refs)
+        refs, outcomes = await permitted(
+            refs,
+            call,
+            denied=rights.denied,
+            check=lambda ref: check_ref(ref, times),
+            value=lambda ref: ref if times[ref] > 1 else rights.shown(ref),
+        )
+        refs, over = within_quota(refs, lambda ref: _partitions(ref, feed.image), call, strict_since=5)
+        outcomes += [Outcome(ref, *OVER_QUOTA) for ref in over]
+        deleted = await controller.submit(DeleteTopics(refs))
     except KafkaError as error:
-        return _reply([Outcome(ref, _known_code(error.code, call.version), error.message) for ref in refs] + over, call)
+        outcomes += [Outcome(ref, _known_code(error.code, call.version), error.message) for ref in refs]
+        return _reply(outcomes, call)
+    return _reply(outcomes + deleted, call)
 
 
-async def _by_right(
-    refs: Sequence[TopicRef], call: Call, image: Image
-) -> tuple[list[TopicRef], list[Outcome[TopicRef]]]:
-    """Those that the client may delete, and refusals that do not tell whether a topic exists. What is named twice is
-    for the controller to refuse, and so is what does not exist, to those who may know that."""
-    if sees(call, Operation.DELETE, Resource.CLUSTER, CLUSTER_NAME):
-        return list(refs), []
-    times = Counter((ref.name, ref.id) for ref in refs)
-    allowed: list[TopicRef] = []
-    denied: list[Outcome[TopicRef]] = []
-    async for ref in paced(refs, call):
-        outcome = None if times[ref.name, ref.id] > 1 else _denied(ref, call, image)
-        if outcome is None:
-            allowed.append(ref)
-        else:
-            denied.append(outcome)
-    return allowed, denied
+class _Rights:
+    """Of one request. Refusals do not tell whether a topic exists to those who may not know it."""
+
+    def __init__(self, call: Call, image: Image, *, may_all: bool) -> None:
+        self._call = call
+        self._image = image
+        self._may_all = may_all
+        self._describable = TopicAccess(call, Operation.DESCRIBE, image)
+        self._deletable = TopicAccess(call, Operation.DELETE, image)
+
+    def denied(self, ref: TopicRef) -> KafkaError | None:
+        """Why the controller must not get it. It may have made a topic that this image does not have yet: DELETE is
+        asked of names without a topic, too, and an id without a name goes nowhere."""
+        if self._may_all:
+            return None
+        topic = _find(ref, self._image)
+        name = ref.name if topic is None else topic.name
+        if name is None:
+            return KafkaError(Code.unknown_topic_id)
+        if ref.name is not None and self._describable.refused(name) is not None:
+            return refusal(Operation.DELETE, Resource.TOPIC, name)
+        if self._deletable.refused(name) is None:
+            return None
+        if topic is None:
+            return KafkaError(Code.unknown_topic_or_partition)
+        return refusal(Operation.DELETE, Resource.TOPIC, self.shown(ref).name or str(ref.id))
+
+    def shown(self, ref: TopicRef) -> TopicRef:
+        """What an answer names when this was refused."""
+        topic = _find(ref, self._image) if ref.name is None else None
+        if topic is None or not sees(self._call, Operation.DESCRIBE, Resource.TOPIC, topic.name):
+            return ref
+        return TopicRef(topic.name, ref.id)
 
 
-def _denied(ref: TopicRef, call: Call, image: Image) -> Outcome[TopicRef] | None:
-    topic = image.topics.get(ref.name) if ref.name is not None else image.topics_by_id.get(ref.id)
-    name = ref.name if topic is None else topic.name
-    if name is None:
-        return None
-    by_name = ref.name is not None
-    is_hidden = by_name and not may(call, Operation.DESCRIBE, Resource.TOPIC, name)
-    if not is_hidden and (topic is None or may(call, Operation.DELETE, Resource.TOPIC, name)):
-        return None
-    shown = name if by_name or sees(call, Operation.DESCRIBE, Resource.TOPIC, name) else None
-    error = refusal(Operation.DELETE, Resource.TOPIC, shown or str(ref.id))
-    return Outcome(TopicRef(shown, ref.id), error.code, error.message)
+async def _rights(refs: list[TopicRef], call: Call, controller: ControllerClient, feed: MetadataFeed) -> _Rights:
+    """By the image, in which ids have their names. Another broker may just have told the client an id: what the
+    controller has is waited for."""
+    may_all = sees(call, Operation.DELETE, Resource.CLUSTER, CLUSTER_NAME)
+    if not may_all and any(ref.name is None and _find(ref, feed.image) is None for ref in refs):
+        await controller.submit(DeleteTopics([]))
+    return _Rights(call, feed.image, may_all=may_all)
+
+
+def _find(ref: TopicRef, image: Image) -> Topic | None:
+    return image.topics.get(ref.name) if ref.name is not None else image.topics_by_id.get(ref.id)
 
 
 def _known_code(code: Code, version: int) -> Code:
@@ -72,7 +99,7 @@ def _known_code(code: Code, version: int) -> Code:
 
 
 def _partitions(ref: TopicRef, image: Image) -> int:
-    topic = image.topics.get(ref.name) if ref.name is not None else image.topics_by_id.get(ref.id)
+    topic = _find(ref, image)
     return len(topic.partitions) if topic is not None else 0
 
 

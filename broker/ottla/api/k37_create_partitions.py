@@ -1,27 +1,34 @@
 """CreatePartitions: grow a topic (KIP-195). v2 flexible."""
 
 from collections import Counter
-from collections.abc import Sequence
 
-from ottla.api.authorizing import may, refusal
+from ottla.api.authorizing import permitted, topic_access
 from ottla.api.call import Answer, Call
 from ottla.api.controller_client import ControllerClient
 from ottla.api.mutation_quota import OVER_QUOTA, within_quota
 from ottla.api.registry import MANY_ELEMENTS_MAX, api
 from ottla.api.requests import CreatePartitionsRequest, CreatePartitionsTopic
-from ottla.api.slices import paced
 from ottla.errors import KafkaError
 from ottla.metadata.decisions.commands import CreatePartitions, NewPartitions, Outcome
+from ottla.metadata.decisions.topics import check_once
 from ottla.metadata.model.image import Image
 from ottla.metadata.runtime.feed import MetadataFeed
-from ottla.security.core.access import Operation, Resource
+from ottla.security.core.access import Operation
 
 
 @api(key=37, versions=(0, 3), elements_max=MANY_ELEMENTS_MAX)
 async def create_partitions(
     request: CreatePartitionsRequest, call: Call, controller: ControllerClient, feed: MetadataFeed
 ) -> Answer:
-    allowed, denied = await _by_right([_new(topic) for topic in request.topics], call)
+    times = Counter(topic.name for topic in request.topics)
+    access = topic_access(call, Operation.ALTER)
+    allowed, denied = await permitted(
+        [_new(topic) for topic in request.topics],
+        call,
+        denied=lambda new: None if access is None else access.refused(new.topic),
+        check=lambda new: check_once(new.topic, times),
+        value=lambda new: new.topic,
+    )
     topics, refused = within_quota(allowed, lambda topic: _growth(topic, feed.image), call, strict_since=3)
     command = CreatePartitions(topics, validate_only=request.validate_only)
     try:
@@ -36,20 +43,6 @@ async def create_partitions(
             for outcome in outcomes
         ]
     )
-
-
-async def _by_right(topics: Sequence[NewPartitions], call: Call) -> tuple[list[NewPartitions], list[Outcome[str]]]:
-    """What is named twice is for the controller to refuse."""
-    times = Counter(topic.topic for topic in topics)
-    allowed: list[NewPartitions] = []
-    denied: list[Outcome[str]] = []
-    async for topic in paced(topics, call):
-        if times[topic.topic] > 1 or may(call, Operation.ALTER, Resource.TOPIC, topic.topic):
-            allowed.append(topic)
-        else:
-            error = refusal(Operation.ALTER, Resource.TOPIC, topic.topic)
-            denied.append(Outcome(topic.topic, error.code, error.message))
-    return allowed, denied
 
 
 def _growth(topic: NewPartitions, image: Image) -> int:

@@ -15,6 +15,7 @@ from ottla.metadata.decisions.commands import (
     FenceBroker,
     RegisterBroker,
     ReplicasLost,
+    RotateScramCredentials,
     UnfenceBroker,
 )
 from ottla.metadata.runtime.active import ActiveController
@@ -25,6 +26,7 @@ from ottla.raft.driver import RaftDriver
 from ottla.rpc.gate import Context, require_node
 from ottla.rpc.leader_search import LEADER_ADDRESS_KEY, LEADER_ID_KEY
 from ottla.rpc.packing import UnknownCommand, pack_reply, unpack_command
+from ottla.rpc.roles import Denied
 
 __all__ = ["SERVICE", "Context", "ControlService", "outcome_of", "unary"]
 
@@ -59,6 +61,8 @@ class ControlService:
             command = unpack_command(request.type, request.command)
         except UnknownCommand as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        if isinstance(command, RotateScramCredentials):
+            raise Denied("no node rotates passwords: people do, by RotateScram")
         if (speaker := _speaker_of(command)) is not None:
             require_node(context, speaker)
         try:

@@ -15,6 +15,7 @@ from ottla.metadata.decisions.commands import (
     FenceBroker,
     RegisterBroker,
     ReplicasLost,
+    RotateScramCredentials,
     UnfenceBroker,
 )
 from ottla.metadata.decisions.features import SUPPORTED_FEATURES
@@ -136,12 +137,27 @@ def commands_of(broker: int) -> list[Command[Any]]:
     ]
 
 
+def submit(command: Command[Any]) -> bytes:
+    name, data = pack_command(command)
+    return bytes(pb.SubmitRequest(type=name, command=data).SerializeToString())
+
+
+def test_no_node_rotates_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by the command either that RotateScram gives to the controller."""
+
+    async def scene() -> None:
+        async with SecuredNode(tmp_path, monkeypatch) as node:
+            method, asked = "/ottla.pb.Control/Submit", submit(RotateScramCredentials([], 0))
+            for role in ("broker", "controller"):
+                channel = node.channel(role, str(OTHER), method)
+                assert await outcome(channel, method, asked) is grpc.StatusCode.PERMISSION_DENIED
+                await channel.close(None)
+
+    asyncio.run(scene())
+
+
 def test_a_node_cannot_say_to_be_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Node 2 by its certificate, in the name of node 1 or 3, and in its own."""
-
-    def submit(command: Command[Any]) -> bytes:
-        name, data = pack_command(command)
-        return bytes(pb.SubmitRequest(type=name, command=data).SerializeToString())
 
     async def scene() -> None:
         async with SecuredNode(tmp_path, monkeypatch) as node:

@@ -37,10 +37,37 @@ from ottla.metadata.model.records import (
 from ottla.metadata.model.state import ResourceType, Topic
 from ottla.metadata.model.topic_names import INTERNAL_TOPICS, check_topic_name, collision_index, collision_key
 
-__all__ = ["CLUSTER_METADATA_TOPIC", "create", "delete", "grow"]
+__all__ = ["check_new_name", "check_once", "check_ref", "create", "delete", "grow"]
 
 # The one name that Kafka reserves for its metadata log.
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+
+
+# -- what a request names; a handler asks the same before it takes any name out of the request
+
+
+def check_once(name: str, occurrences: Mapping[str, int]) -> None:
+    if occurrences[name] > 1:
+        raise KafkaError(Code.invalid_request, "Duplicate topic name.")
+
+
+def check_new_name(name: str, occurrences: Mapping[str, int]) -> None:
+    check_once(name, occurrences)
+    if name == CLUSTER_METADATA_TOPIC:
+        raise KafkaError(Code.invalid_request, f"Creation of internal topic {name} is prohibited.")
+
+
+def check_ref(ref: TopicRef, occurrences: Mapping[TopicRef, int]) -> None:
+    has_id = ref.id.int != 0
+    if (ref.name is not None) == has_id:
+        wrong = (
+            "You may not specify both topic name and topic id."
+            if has_id
+            else "Neither topic name nor id were specified."
+        )
+        raise KafkaError(Code.invalid_request, wrong)
+    if occurrences[ref] > 1:
+        raise KafkaError(Code.invalid_request, f"Duplicate topic {'id' if has_id else 'name'}.")
 
 
 # -- create
@@ -89,10 +116,7 @@ def _collisions(image: Image, topics: Sequence[NewTopic]) -> Mapping[str, str]:
 
 def _check_name(image: Image, topic: NewTopic, occurrences: Mapping[str, int], collisions: Mapping[str, str]) -> None:
     name = topic.name
-    if occurrences[name] > 1:
-        raise KafkaError(Code.invalid_request, "Duplicate topic name.")
-    if name == CLUSTER_METADATA_TOPIC:
-        raise KafkaError(Code.invalid_request, f"Creation of internal topic {name} is prohibited.")
+    check_new_name(name, occurrences)
     if name in image.topics:
         raise KafkaError(Code.topic_already_exists, f"Topic '{name}' already exists.")
     check_topic_name(name)
@@ -150,7 +174,8 @@ def delete(image: Image, command: DeleteTopics, context: Context) -> Decision[li
     deleted: set[uuid.UUID] = set()
     for ref in command.topics:
         try:
-            topic = _find(image, ref, duplicate=occurrences[ref] > 1, deleted=deleted)
+            check_ref(ref, occurrences)
+            topic = _find(image, ref, deleted)
         except KafkaError as error:
             outcomes[ref] = Outcome(ref, error.code, error.message)
         else:
@@ -160,20 +185,10 @@ def delete(image: Image, command: DeleteTopics, context: Context) -> Decision[li
     return Decision(list(outcomes.values()), records)
 
 
-def _find(image: Image, ref: TopicRef, *, duplicate: bool, deleted: set[uuid.UUID]) -> Topic:
-    has_id = ref.id.int != 0
-    if (ref.name is not None) == has_id:
-        wrong = (
-            "You may not specify both topic name and topic id."
-            if has_id
-            else "Neither topic name nor id were specified."
-        )
-        raise KafkaError(Code.invalid_request, wrong)
-    if duplicate:
-        raise KafkaError(Code.invalid_request, f"Duplicate topic {'id' if has_id else 'name'}.")
+def _find(image: Image, ref: TopicRef, deleted: set[uuid.UUID]) -> Topic:
     topic = image.topics_by_id.get(ref.id) if ref.name is None else image.topics.get(ref.name)
     if topic is None:
-        raise KafkaError(Code.unknown_topic_id if has_id else Code.unknown_topic_or_partition)
+        raise KafkaError(Code.unknown_topic_id if ref.name is None else Code.unknown_topic_or_partition)
     if topic.id in deleted:
         raise KafkaError(Code.invalid_request, "The provided topic name maps to an ID that was already supplied.")
     return topic
@@ -192,8 +207,7 @@ def grow(image: Image, command: CreatePartitions, context: Context) -> Decision[
     outcomes: dict[str, Outcome[str]] = {}
     for wanted in command.topics:
         try:
-            if occurrences[wanted.topic] > 1:
-                raise KafkaError(Code.invalid_request, "Duplicate topic name.")
+            check_once(wanted.topic, occurrences)
             records += _grow_one(image, wanted, context)
         except KafkaError as error:
             outcomes[wanted.topic] = Outcome(wanted.topic, error.code, error.message)
