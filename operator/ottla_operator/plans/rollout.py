@@ -78,10 +78,10 @@ def plan_rollout(
     steps = []
     for pod in order:
         against = _against(pod, pods, nodes_wanted=nodes_wanted, fleet=fleet, verdict=verdicts.get(pod.node_id))
-        last = pod.is_stuck or pod.node_id != leader or len(order) == 1
+        is_its_turn = pod.is_stuck or pod.node_id != leader or len(order) == 1  # the leader of the quorum comes last
         if pod.terminating:
             steps.append(RolloutStep(pod=pod.name, reason=reasons[pod.name], verdict="Restarting"))
-        elif not against and last and chosen is None and not any(each.terminating for each in pods):
+        elif not against and is_its_turn and chosen is None and not any(each.terminating for each in pods):
             chosen = pod
             steps.append(RolloutStep(pod=pod.name, reason=reasons[pod.name], verdict="Restarting"))
         else:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from ottla.cli.acl.words import WORDS, Pattern, sentence
 from ottla.metadata.model.acls import AclBinding
 from ottla.security.core.access import Operation
+from ottla.security.core.acl_index import AclIndex, canonical_host
 from ottla.security.core.principals import Principal
-from ottla.security.core.rules import Rules, same_host
 
 __all__ = ["AuthorizerFacts", "Verdict", "asked_of", "open_to_all", "verdict"]
 
@@ -59,7 +59,9 @@ def verdict(
     if rules.super_users is not None and principal in rules.super_users:
         return Verdict(asked, True, "super.users", "super.users names it")
     kind, _, name = principal.partition(":")
-    found = Rules(bindings).find(Principal(kind, name), same_host(host), operation, pattern.resource, pattern.name)
+    found = AclIndex(bindings).find(
+        Principal(kind, name), canonical_host(host), operation, pattern.resource, pattern.name
+    )
     if found.binding is not None and found.allows:
         return Verdict(asked, True, "acl", f"an ACL says: {sentence(found.binding)}")
     if found.binding is not None:

@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 
 from ottla.metadata.model.acls import AclBinding
 from ottla.security.core.access import EVERYTHING, Access, Operation, Resource
+from ottla.security.core.acl_index import AclIndex, canonical_host
 from ottla.security.core.principals import Principal
-from ottla.security.core.rules import Rules, same_host
 
 __all__ = ["AclAuthorizer"]
 
@@ -48,7 +48,7 @@ class AclAuthorizer:
         super_users: Iterable[str] = (),
         allow_if_no_acl: bool = False,
     ) -> None:
-        self._rules = Rules(bindings)
+        self._rules = AclIndex(bindings)
         self._super_users = frozenset(super_users)
         self._allow_if_no_acl = allow_if_no_acl
         self._shared: WeakValueDictionary[tuple[Principal, str], _Decisions] = WeakValueDictionary()
@@ -59,7 +59,7 @@ class AclAuthorizer:
     def access_of(self, principal: Principal, host: str) -> Access:
         if str(principal) in self._super_users:
             return EVERYTHING
-        return _AclAccess(self, principal, same_host(host))
+        return _AclAccess(self, principal, canonical_host(host))
 
     def change(self, *, removed: Iterable[AclBinding], added: Iterable[AclBinding]) -> None:
         for binding in removed:

@@ -14,7 +14,7 @@ from ottla.metadata.model.acls import AclBinding, PatternType, Permission
 from ottla.security.core.access import Operation, Resource
 from ottla.security.core.principals import Principal
 
-__all__ = ["ANYBODY", "ANY_HOST", "ANY_NAME", "Found", "Rules", "same_host"]
+__all__ = ["ANYBODY", "ANY_HOST", "ANY_NAME", "AclIndex", "Found", "canonical_host"]
 
 ANYBODY = "User:*"
 ANY_HOST = "*"
@@ -31,8 +31,8 @@ IMPLIES = {
 }
 
 
-def same_host(host: str) -> str:
-    """One writing for every address: Java writes ::1 as 0:0:0:0:0:0:0:1, sockets 10.0.0.1 as ::ffff:10.0.0.1."""
+def canonical_host(host: str) -> str:
+    """The canonical form of an address: Java writes ::1 as 0:0:0:0:0:0:0:1, sockets 10.0.0.1 as ::ffff:10.0.0.1."""
     if ":" not in host:
         return host
     try:
@@ -53,7 +53,7 @@ class Found(NamedTuple):
         return self.binding is not None and self.binding.permission == Permission.ALLOW
 
 
-class _Cell:
+class _AclsOfPattern:
     """The ACLs of one principal for one pattern. `allowed` and `denied`: operations as bits, by hosts."""
 
     __slots__ = ("allowed", "bindings", "denied")
@@ -74,7 +74,7 @@ class _Cell:
             self._count(each)
 
     def _count(self, binding: AclBinding) -> None:
-        host = same_host(binding.host)
+        host = canonical_host(binding.host)
         if binding.permission == Permission.ALLOW:
             self.allowed[host] = self.allowed.get(host, 0) | _allowed_bits(binding.operation)
         else:
@@ -94,7 +94,7 @@ class _Cell:
             each
             for each in sorted(self.bindings, key=lambda each: (each.host, each.operation))
             if each.permission == permission
-            and same_host(each.host) in (ANY_HOST, host)
+            and canonical_host(each.host) in (ANY_HOST, host)
             and bits_of(each.operation) & bit
         )
 
@@ -146,14 +146,14 @@ class _Prefixes:
             yield beginning
 
 
-class _Shelf:
+class _AclsOfPrincipal:
     """The ACLs of one principal for resources of one type."""
 
     __slots__ = ("literal", "prefixed", "prefixes")
 
     def __init__(self) -> None:
-        self.literal: dict[str, _Cell] = {}
-        self.prefixed: dict[str, _Cell] = {}
+        self.literal: dict[str, _AclsOfPattern] = {}
+        self.prefixed: dict[str, _AclsOfPattern] = {}
         self.prefixes = _Prefixes()
 
     @property
@@ -161,36 +161,36 @@ class _Shelf:
         return not self.literal and not self.prefixed
 
     def add(self, binding: AclBinding) -> None:
-        cells, name = self._cells(binding), binding.resource_name
-        if name not in cells:
-            cells[name] = _Cell()
-            if cells is self.prefixed:
+        patterns, name = self._of_patterns(binding), binding.resource_name
+        if name not in patterns:
+            patterns[name] = _AclsOfPattern()
+            if patterns is self.prefixed:
                 self.prefixes.add(name)
-        cells[name].add(binding)
+        patterns[name].add(binding)
 
     def remove(self, binding: AclBinding) -> None:
-        cells, name = self._cells(binding), binding.resource_name
-        cells[name].remove(binding)
-        if not cells[name].bindings:
-            del cells[name]
-            if cells is self.prefixed:
+        patterns, name = self._of_patterns(binding), binding.resource_name
+        patterns[name].remove(binding)
+        if not patterns[name].bindings:
+            del patterns[name]
+            if patterns is self.prefixed:
                 self.prefixes.remove(name)
 
-    def _cells(self, binding: AclBinding) -> dict[str, _Cell]:
+    def _of_patterns(self, binding: AclBinding) -> dict[str, _AclsOfPattern]:
         return self.prefixed if binding.pattern_type == PatternType.PREFIXED else self.literal
 
-    def about(self, name: str) -> Iterator[_Cell]:
+    def about(self, name: str) -> Iterator[_AclsOfPattern]:
         literal, prefixed = self.literal, self.prefixed
-        if (cell := literal.get(name)) is not None:
-            yield cell
-        if name != ANY_NAME and (cell := literal.get(ANY_NAME)) is not None:
-            yield cell
+        if (pattern := literal.get(name)) is not None:
+            yield pattern
+        if name != ANY_NAME and (pattern := literal.get(ANY_NAME)) is not None:
+            yield pattern
         for beginning in self.prefixes.beginnings(name):
-            if (cell := prefixed.get(beginning)) is not None:
-                yield cell
+            if (pattern := prefixed.get(beginning)) is not None:
+                yield pattern
 
 
-class _Names:
+class _PatternNames:
     """Names and prefixes of one resource type that have an ACL of anybody's."""
 
     __slots__ = ("literal", "prefixed", "prefixes")
@@ -218,28 +218,28 @@ class _Names:
         return any(beginning in self.prefixed for beginning in self.prefixes.beginnings(name))
 
 
-class Rules:
-    """Changed one ACL at a time. Hosts that are asked about are written as `same_host` writes them."""
+class AclIndex:
+    """All ACLs, changed one at a time. `host` in questions is in the form of `canonical_host`."""
 
     def __init__(self, bindings: Iterable[AclBinding] = ()) -> None:
-        self._shelves: dict[tuple[str, int], _Shelf] = {}
-        self._names: dict[int, _Names] = {}
+        self._by_principal: dict[tuple[str, int], _AclsOfPrincipal] = {}
+        self._names: dict[int, _PatternNames] = {}
         self._hosts: Counter[str] = Counter()
         for binding in bindings:
             self.add(binding)
 
     def add(self, binding: AclBinding) -> None:
-        self._shelves.setdefault((binding.principal, binding.resource_type), _Shelf()).add(binding)
-        self._names.setdefault(binding.resource_type, _Names()).change(binding, 1)
-        self._hosts[same_host(binding.host)] += 1
+        self._by_principal.setdefault((binding.principal, binding.resource_type), _AclsOfPrincipal()).add(binding)
+        self._names.setdefault(binding.resource_type, _PatternNames()).change(binding, 1)
+        self._hosts[canonical_host(binding.host)] += 1
 
     def remove(self, binding: AclBinding) -> None:
         key = binding.principal, binding.resource_type
-        self._shelves[key].remove(binding)
-        if self._shelves[key].is_empty:
-            del self._shelves[key]
+        self._by_principal[key].remove(binding)
+        if self._by_principal[key].is_empty:
+            del self._by_principal[key]
         self._names[binding.resource_type].change(binding, -1)
-        host = same_host(binding.host)
+        host = canonical_host(binding.host)
         self._hosts[host] -= 1
         if not self._hosts[host]:
             del self._hosts[host]
@@ -248,20 +248,20 @@ class Rules:
         """Whether some ACL is for this host: for all others the same holds."""
         return host in self._hosts
 
-    def _of(self, principal: Principal, resource: int) -> list[_Shelf]:
+    def _of(self, principal: Principal, resource: int) -> list[_AclsOfPrincipal]:
         keys = ((str(principal), resource), (ANYBODY, resource))
-        return [shelf for key in dict.fromkeys(keys) if (shelf := self._shelves.get(key)) is not None]
+        return [acls_of_one for key in dict.fromkeys(keys) if (acls_of_one := self._by_principal.get(key)) is not None]
 
     def find(self, principal: Principal, host: str, operation: Operation, resource: Resource, name: str) -> Found:
         """What denies comes before all that allows."""
         bit = 1 << operation
-        allowing: _Cell | None = None
-        for shelf in self._of(principal, resource):
-            for cell in shelf.about(name):
-                if cell.denies(bit, host):
-                    return Found(cell.deciding(bit, host, Permission.DENY), True)
-                if allowing is None and cell.allows(bit, host):
-                    allowing = cell
+        allowing: _AclsOfPattern | None = None
+        for acls_of_one in self._of(principal, resource):
+            for pattern in acls_of_one.about(name):
+                if pattern.denies(bit, host):
+                    return Found(pattern.deciding(bit, host, Permission.DENY), True)
+                if allowing is None and pattern.allows(bit, host):
+                    allowing = pattern
         if allowing is not None:
             return Found(allowing.deciding(bit, host, Permission.ALLOW), True)
         names = self._names.get(resource)
@@ -271,9 +271,9 @@ class Rules:
         """Something of this type, by name or prefix: an ACL that allows and that no denial covers wholly. As Kafka
         does, only ACLs for this operation or all of them count here, not those that imply it."""
         bit = 1 << operation
-        shelves = self._of(principal, resource)
-        names, denied_names = _cells(shelves, "literal", bit, host)
-        prefixes, denied_prefixes = _cells(shelves, "prefixed", bit, host)
+        acls = self._of(principal, resource)
+        names, denied_names = _of_patterns(acls, "literal", bit, host)
+        prefixes, denied_prefixes = _of_patterns(acls, "prefixed", bit, host)
         if ANY_NAME in denied_names:
             return False
         if ANY_NAME in names:
@@ -286,14 +286,14 @@ class Rules:
         return any(not is_covered(name) for name in (*(names - denied_names), *prefixes))
 
 
-def _cells(shelves: Iterable[_Shelf], kind: str, bit: int, host: str) -> tuple[set[str], set[str]]:
+def _of_patterns(acls: Iterable[_AclsOfPrincipal], kind: str, bit: int, host: str) -> tuple[set[str], set[str]]:
     """Names that are allowed, and those that are denied, by ACLs that name the operation or all."""
     allowed: set[str] = set()
     denied: set[str] = set()
-    for shelf in shelves:
-        cells: dict[str, _Cell] = getattr(shelf, kind)
-        for name, cell in cells.items():
-            for binding in cell.bindings:
-                if same_host(binding.host) in (ANY_HOST, host) and _own_bits(binding.operation) & bit:
+    for acls_of_one in acls:
+        patterns: dict[str, _AclsOfPattern] = getattr(acls_of_one, kind)
+        for name, pattern in patterns.items():
+            for binding in pattern.bindings:
+                if canonical_host(binding.host) in (ANY_HOST, host) and _own_bits(binding.operation) & bit:
                     (allowed if binding.permission == Permission.ALLOW else denied).add(name)
     return allowed, denied
