@@ -15,6 +15,7 @@ from ottla.metadata.decisions.commands import (
     DeleteTopics,
     NewTopic,
     Reassignment,
+    RotateScramCredentials,
     TopicRef,
 )
 from ottla.replica.partition import Partition
@@ -206,7 +207,11 @@ class Topics:
         if not serving:
             return None
         life = random.choice(serving)
-        task = self._world.loop.within(life.process, life.controller.submit(command), data=True)
+        if isinstance(command, RotateScramCredentials):  # by an operator, whom only the active controller answers
+            life = next((each for each in serving if each.quorum.controller.is_active), life)
+            task = self._world.loop.within(life.process, life.quorum.controller.submit(command))
+        else:
+            task = self._world.loop.within(life.process, life.controller.submit(command), data=True)
         await asyncio.wait([task], timeout=COMMAND_SECONDS)
         if not task.done():
             task.cancel()

@@ -51,7 +51,7 @@ async def txn_offset_commit(
     if entries:
         try:
             shard = groups.shard_of(request.group_id)
-            groups.kept.check(shard, request.group_id, entries)
+            groups.kept.check(shard, request.group_id, entries, in_transaction=True)
             # The transaction first, then the member, as in Kafka: a stale member's request has begun its transaction by
             # then, or was refused because the one before has not ended. Otherwise the client would abort a transaction
             # that the coordinator does not know.

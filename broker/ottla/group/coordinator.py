@@ -16,7 +16,7 @@ from ottla.group.classic.joining import check as check_join
 from ottla.group.classic.member import Join, Joined, Leave, Left, Sync, Synced
 from ottla.group.committing import Commit, Entries, check_commit
 from ottla.group.consumer.group import ConsumerGroup
-from ottla.group.consumer.heartbeat import Heartbeat, HeartbeatAnswer
+from ottla.group.consumer.heartbeat import Heartbeat, HeartbeatAnswer, says_what_is_visible
 from ottla.group.consumer.heartbeat import check as check_heartbeat
 from ottla.group.consumer.member import subscribed_bytes
 from ottla.group.group_memory import LIMIT, GroupMemory
@@ -157,7 +157,7 @@ class GroupCoordinator(Coordinator[Shard]):
         if expressions:
             with self.memory.waiting(size):
                 await self.regexes.resolve(expressions)
-                if own:
+                if own and says_what_is_visible(request, log):
                     is_new = log is None or own not in log.regexes
                     await self.regexes.authorize(group_id, own, may_describe, is_new=is_new)
             shard = self.shard_of(group_id)

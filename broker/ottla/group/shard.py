@@ -82,9 +82,11 @@ class Shard(CoordinatorShard):
         """Of groups and offsets: what stays when their clients have gone. Not of members."""
         return self._groups_bytes + self.offsets.kept_bytes
 
-    def added_bytes(self, group_id: str, entries: Sequence[Pending]) -> int:
+    def added_bytes(self, group_id: str, entries: Sequence[Pending], *, in_transaction: bool) -> int:
         """What it would take to keep these offsets, and the group if it is a new one."""
         added = 0 if group_id in self.groups else _kept_bytes_of(group_id)
+        if in_transaction:
+            return added + sum(committed.kept_bytes for _, _, committed in entries)
         return added + self.offsets.added_bytes(group_id, entries)
 
     # requests of members. `to` is answered by a Reply, unless the call raises KafkaError

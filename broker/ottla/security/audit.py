@@ -52,14 +52,12 @@ Counts = Callable[[int], list[tuple[AuditEvent, int]]]
 
 
 class AuditFiles:
-    """Begins to write at once. Refusal when a file cannot be opened."""
+    """Begins to write at once. Refusal when the trail cannot be opened; where strangers cannot have a file of
+    their own, they are in it, too."""
 
     def __init__(self, path: str, *, size_bytes_max: int, files_max: int, clock: Clock) -> None:
         def opened(name: str, surplus: Surplus) -> AuditFile:
-            try:
-                return AuditFile(RotatedFile(Path(name), size_bytes_max, files_max), surplus, clock)
-            except OSError as error:
-                raise Refusal(f"ottla.audit.log.file={path}: {error.strerror}") from None
+            return AuditFile(RotatedFile(Path(name), size_bytes_max, files_max), surplus, clock)
 
         of_users = Surplus(
             lines_max=USERS_LINES_MAX, lines_of_one_max=USER_LINES_MAX, one=lambda event: str(event.principal)
@@ -67,8 +65,14 @@ class AuditFiles:
         of_strangers = Surplus(
             lines_max=STRANGERS_LINES_MAX, lines_of_one_max=ADDRESS_LINES_MAX, one=lambda event: event.host
         )
-        self.users = opened(path, of_users)
-        self.strangers = opened(path + STRANGERS, of_strangers)
+        try:
+            self.users = self.strangers = opened(path, of_users)
+        except OSError as error:
+            raise Refusal(f"ottla.audit.log.file={path}: {error.strerror}") from None
+        try:
+            self.strangers = opened(path + STRANGERS, of_strangers)
+        except OSError as error:  # a folder where only the trail may be written: the broker ran so before
+            log.error("%s%s: %s; failures of strangers are in the trail itself", path, STRANGERS, error.strerror)
 
     def record(self, event: AuditEvent) -> None:
         (self.strangers if event.is_of_stranger else self.users).record(event)
@@ -76,7 +80,8 @@ class AuditFiles:
     def close(self) -> None:
         """What was recorded before is in the files afterwards, unless their disk hangs."""
         self.users.close()
-        self.strangers.close()
+        if self.strangers is not self.users:
+            self.strangers.close()
 
 
 class AuditFile:

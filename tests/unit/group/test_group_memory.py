@@ -55,9 +55,25 @@ def test_nothing_is_left_when_all_is_gone(seed: int) -> None:
     assert offsets.kept_bytes == 0
 
 
+def shard_of(kept_bytes: int, added_bytes: Any, *groups: str) -> Any:
+    return SimpleNamespace(kept_bytes=kept_bytes, added_bytes=added_bytes, groups=dict.fromkeys(groups))
+
+
+def test_groups_that_are_there_go_on_when_new_ones_are_refused() -> None:
+    """A consumer commits old and new partitions together, and comes again and again when it is refused."""
+    full = shard_of(100, lambda group_id, entries, in_transaction: 50, "known")
+    memory = GroupMemory(100, lambda: [full])
+    memory.check(full, "known")
+    with pytest.raises(KafkaError):
+        memory.check(full, "new")
+    full.kept_bytes = 151
+    with pytest.raises(KafkaError):
+        memory.check(full, "known")
+
+
 def test_what_is_new_is_refused_beyond_the_limit() -> None:
     def shard(kept_bytes: int, added_bytes: int) -> Any:
-        return SimpleNamespace(kept_bytes=kept_bytes, added_bytes=lambda group_id, entries: added_bytes)
+        return shard_of(kept_bytes, lambda group_id, entries, in_transaction: added_bytes)
 
     fits, new, known = shard(40, 20), shard(40, 21), shard(40, 0)
     memory = GroupMemory(100, lambda: [fits, new])

@@ -3,6 +3,13 @@
 import asyncio
 from typing import Any
 
+import pytest
+from ottla.group.consumer import visible_topics
+from ottla.group.consumer.heartbeat import Heartbeat, says_what_is_visible
+from ottla.group.consumer.member import Member, Position, Subscription
+from ottla.group.consumer.state import GroupState
+from ottla.group.consumer.topic_matching import TopicExpressions
+from ottla.group.consumer.visible_topics import Unseen, VisibleTopics
 from ottla.group.resolving import NAMES_PER_SLICE, RegexResolver
 from ottla.metadata.model.image import Image
 from ottla.system import RealThreads
@@ -107,3 +114,35 @@ def test_members_of_a_group_ask_once_and_others_have_the_loop_meanwhile() -> Non
         assert turns >= 10
 
     asyncio.run(scene())
+
+
+def test_what_groups_see_takes_a_bounded_number_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visible_topics, "NAMES_MAX", 100)
+    expressions = TopicExpressions()
+    kept = VisibleTopics(expressions, acls=lambda: None, is_open=False)
+    matched = frozenset(f"t{number}" for number in range(41))
+    for number in range(10):
+        kept.accept(f"g{number}", EVERYTHING, Unseen(matched, None), frozenset({"t0"}))
+    assert [group for group, _ in kept.kept] == ["g8", "g9"]
+    kept.forget()
+    kept.accept("g", EVERYTHING, Unseen(matched, None), frozenset())
+    assert [group for group, _ in kept.kept] == ["g"]
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "counts"),
+    [
+        ("anybody", 0, True),
+        ("anybody", 5, False),
+        ("member", 5, True),
+        ("member", 4, True),
+        ("member", 3, False),
+        ("member", -1, False),
+    ],
+)
+def test_only_members_and_those_who_join_say_what_their_group_sees(member_id: str, epoch: int, counts: bool) -> None:
+    log = GroupState("g")
+    log.members["member"] = Member("member", Subscription(), Position(epoch=5, previous_epoch=4))
+    request = Heartbeat(version=1, group_id="g", member_id=member_id, member_epoch=epoch)
+    assert says_what_is_visible(request, log) is counts
+    assert says_what_is_visible(request, None) is (epoch == 0)

@@ -220,3 +220,12 @@ def test_a_surplus_is_told_when_its_minute_is_over_and_changes_are_never_in_it()
     assert (count, summary.reason, summary.verdict) == (12, "12 more from 3 addresses under 1 name", "denied")
     assert surplus.admits(event(host="a"), 101)
     assert surplus.all_left_out() == []
+
+
+def test_where_strangers_cannot_have_a_file_they_are_in_the_trail(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    path.with_name(path.name + STRANGERS).mkdir()
+    files = trail(path)
+    files.record(event(principal=ANONYMOUS, verdict="failed"))
+    files.close()
+    assert [line["verdict"] for line in lines(path)] == ["failed"]

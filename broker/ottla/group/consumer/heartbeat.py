@@ -22,7 +22,7 @@ from ottla.group.consumer.member import (
 from ottla.group.consumer.membership import ConsumerRules, Terms
 from ottla.group.consumer.migration import check_upgrade, refused_joins, upgrade
 from ottla.group.consumer.records import CURRENT_ASSIGNMENT, Entry
-from ottla.group.consumer.state import NOTHING, known_instance, static_successor
+from ottla.group.consumer.state import NOTHING, GroupState, known_instance, static_successor
 from ottla.group.contract.group import Group
 from ottla.group.heartbeats.epochs import Seen
 from ottla.group.heartbeats.group import MOVING_HEARTBEAT_MS
@@ -105,6 +105,17 @@ def check(request: Heartbeat, terms: Terms) -> None:
             Code.unsupported_assignor,
             f"ServerAssignor {request.assignor} is not supported. Supported assignors: {known}.",
         )
+
+
+def says_what_is_visible(request: Heartbeat, log: GroupState | None) -> bool:
+    """Whether the rights of this client count for the topics that its group's expression shows: it joins, or is a
+    member now. Everybody else is refused later, and must not have decided anything by then."""
+    if request.joins:
+        return True
+    member = None if log is None else log.members.get(request.member_id)
+    if member is None or request.leaves:
+        return False
+    return request.member_epoch in (member.position.epoch, member.position.previous_epoch)
 
 
 def _problem(request: Heartbeat) -> str | None:
